@@ -11,6 +11,8 @@ package, too, and need none of them. docs/python-api.md has examples.
 
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+
 if TYPE_CHECKING:
     from . import errors
     from .api.creation import create
@@ -35,9 +37,7 @@ if TYPE_CHECKING:
         TableNotFound,
         UnsupportedTable,
     )
-    from .jobs.report import State
-
-__version__ = "0.1.0"
+    from .runs.report import State
 
 __all__ = [
     "AlreadyExists",
@@ -69,7 +69,7 @@ __all__ = [
 _HOMES = {
     "create": ".api.creation",
     "Result": ".api.result",
-    "State": ".jobs.report",
+    "State": ".runs.report",
     "Table": ".api.table",
     "open": ".api.table",
 }

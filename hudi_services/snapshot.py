@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from .base_files.slices import BaseFileSlices, SliceSource
 from .clock import Clock
 from .errors import Outdated, TableNotFound
-from .files.names import PARTITION_METAFILE
-from .files.slices import BaseFileSlices, SliceSource
+from .file_names import PARTITION_METAFILE
 from .metadata.table import MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .storage import Storage

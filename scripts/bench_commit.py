@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT))
 from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.locking.protocol import LockWait
+from hudi_services.runs.request import Mode
 from tests.interop.peer import Peer
 from tests.unit.counting_storage import CountingStorage, kind_of, rounds
 from tests.unit.tables import request

@@ -18,7 +18,7 @@ from process_memory import PeakMemory
 
 sys.path.insert(0, str(ROOT))
 
-from hudi_services.files.hfile_writer import write_hfile
+from hudi_services.hfile.hfile_writer import write_hfile
 from hudi_services.metadata.records.codec import encode_record
 from hudi_services.metadata.records.keys import ALL_PARTITIONS_KEY
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType

@@ -27,7 +27,7 @@ from bench import CODEC, ROOT, VERSION, conf, run
 sys.path.insert(0, str(ROOT))
 
 import hudi_services
-from hudi_services.writing.input_files import input_rows
+from hudi_services.inputs.input_files import input_rows
 from tests.interop.peer import Peer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Writes hudi_services/files/calendar_zones.py from the tables of the installed Spark; it has no arguments.
+"""Writes hudi_services/calendars/calendar_zones.py from the tables of the installed Spark; it has no arguments.
 
 Spark fixed these tables once (they have been the same from 3.0 to 4.3), so this is run only if Spark changes them.
 """

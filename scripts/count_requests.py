@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 from tests.unit.counting_storage import (
     CountingStorage,
     Request,

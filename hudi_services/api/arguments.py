@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from ..engine import Engine, LocalEngine
 from ..errors import ConfigError
-from ..jobs.config_files import conf_layers
 from ..object_storage import ObjectStorage
 from ..options import Layer, Options, resolve
+from ..runs.config_files import conf_layers
 from ..storage_options import StorageOptions, Value
 from ..urls import check_url
 

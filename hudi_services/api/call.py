@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ..errors import HudiServicesError, PartlyDone
-from ..jobs.attempts import run_with_retries, was_interrupted
-from ..jobs.report import Report, State, sentence
-from ..jobs.request import Request
+from ..runs.report import Report, State, sentence
+from ..runs.request import Request
+from ..runs.retries import run_with_retries, was_interrupted
 from .result import Result
 
 Progress: TypeAlias = Callable[[str, int, int], None]

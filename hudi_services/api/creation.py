@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError
-from ..jobs import creation
+from ..ingest import creation
 from ..options import Option, creation_keys, effects
 from ..options.option import Phase
 from ..storage_options import Value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ..jobs.report import Report, Row
+from ..runs.report import Report, Row
 
 _COUNTS = (
     *(

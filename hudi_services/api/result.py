@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..jobs.report import Report, State
+from ..runs.report import Report, State
 from .report_tables import arrow_tables
 
 

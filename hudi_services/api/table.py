@@ -25,8 +25,9 @@ from ..jobs import (
     validate,
     writing,
 )
-from ..jobs.report import Report
-from ..jobs.request import (
+from ..options import Options
+from ..runs.report import Report
+from ..runs.request import (
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -41,7 +42,6 @@ from ..jobs.request import (
     WriteOperation,
     WriteRequest,
 )
-from ..options import Options
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
 from ..storage_options import Value
 from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at

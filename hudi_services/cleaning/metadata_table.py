@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata, encode_cleaner_plan
 from ..errors import CheckFailed, ConflictError
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
 from ..metadata.table import MetadataTable
 from ..timeline.instant import Action, Instant, State
 from .choice import Rules, choose

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
 from ..model import path_in
 from ..snapshot import Snapshot
 from ..table.facts import COMPACTIONS, pending_operations, planned_files

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .. import __version__
+from .._version import __version__
 from ..errors import PartlyDone
 from .archive import archive
 from .clean import clean

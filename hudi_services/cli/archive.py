@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..jobs.report import Report
-from ..jobs.request import ArchiveRequest
+from ..runs.report import Report
+from ..runs.request import ArchiveRequest
 from .flags import Retry, ServiceFlags, command
 from .service import options, run_service
 

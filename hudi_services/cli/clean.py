@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import CleanRequest
+from ..runs.report import Report
+from ..runs.request import CleanRequest
 from .flags import command
 from .orphan_files import OrphanFilesFlags, run_orphan_files
 from .service import options, run_service

@@ -8,8 +8,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import ClusteringRequest, Mode
+from ..runs.report import Report
+from ..runs.request import ClusteringRequest, Mode
 from .plans import PlanFlags, plan_options, run_mode
 
 RetryLastFailed: TypeAlias = Annotated[

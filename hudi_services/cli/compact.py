@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import typer
 
-from ..jobs.report import Report
-from ..jobs.request import CompactionRequest, Mode
 from ..options import keys
+from ..runs.report import Report
+from ..runs.request import CompactionRequest, Mode
 from .flags import command
 from .plans import PlanFlags, plan_options, run_mode
 

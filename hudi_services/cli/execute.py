@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..jobs.request import Mode
+from ..runs.request import Mode
 from .clustering import ClusteringFlags, run_clustering
 from .flags import command
 

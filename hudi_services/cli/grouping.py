@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..jobs.report import Row
+from ..runs.report import Row
 
 Told: TypeAlias = tuple[tuple[str, str], ...]
 """Fields of a row with the words around them: `{}` stands for the value. Fields without a value are left out."""

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import IndexRequest
 from ..options import keys
+from ..runs.report import Report
+from ..runs.request import IndexRequest
 from .flags import Parallelism, Retry, ServiceFlags, SparkMaster, SparkMemory, command
 from .service import options, run_service
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import LookupRequest
+from ..runs.report import Report
+from ..runs.request import LookupRequest
 from ..urls import check_url
 from .flags import ServiceFlags, command
 from .service import options, run_service

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import OrphanFilesMode, OrphanFilesRequest
+from ..runs.report import Report
+from ..runs.request import OrphanFilesMode, OrphanFilesRequest
 from .flags import Retry, ServiceFlags, command
 from .service import options, run_service
 

@@ -7,9 +7,9 @@ from typing import Annotated, TypeAlias, TypeVar
 import typer
 
 from ..errors import ConfigError, HudiServicesError
-from ..jobs.report import Report
-from ..jobs.request import Mode, Request
 from ..options import Layer, Options, keys
+from ..runs.report import Report
+from ..runs.request import Mode, Request
 from .flags import Parallelism, Retry, ServiceFlags, SparkMaster, SparkMemory
 from .service import options, run_service
 

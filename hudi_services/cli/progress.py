@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..jobs.request import no_progress
+from ..runs.request import no_progress
 from ..waiting import OnWait, Waiting, unseen
 from .terminal import told
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import typer
 
-from ..jobs.report import Report
-from ..jobs.request import RecoverRequest
 from ..options import keys
+from ..runs.report import Report
+from ..runs.request import RecoverRequest
 from .flags import ServiceFlags, command
 from .service import options, run_service
 

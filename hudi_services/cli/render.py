@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..jobs.report import InOut, Report, Row, State
 from ..options import DEFAULT_SOURCE
+from ..runs.report import InOut, Report, Row, State
 from .grouping import Grouping, grouped, grouping_of
 from .terminal import harmless, harmless_json
 

@@ -6,8 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..jobs.report import Report
-from ..jobs.request import RepairRequest
+from ..runs.report import Report
+from ..runs.request import RepairRequest
 from .flags import ServiceFlags
 from .service import options, run_service
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import typer
 
-from ..jobs.request import Mode
+from ..runs.request import Mode
 from .clustering import ClusteringFlags, run_clustering
 from .compact import run_compaction
 from .flags import command

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
-from ..jobs.attempts import run_with_retries, was_interrupted
-from ..jobs.config_files import conf_layers, parse_assignments, read_properties
-from ..jobs.report import Report, State, TableFacts, sentence
-from ..jobs.request import Request
 from ..options import Layer, Options, lock_keys, resolve
+from ..runs.config_files import conf_layers, parse_assignments, read_properties
+from ..runs.report import Report, State, TableFacts, sentence
+from ..runs.request import Request
+from ..runs.retries import run_with_retries, was_interrupted
 from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
 from .flags import Format, ServiceFlags

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import typer
 
-from ..jobs.report import Report
-from ..jobs.request import ValidateRequest
+from ..runs.report import Report
+from ..runs.request import ValidateRequest
 from .flags import ServiceFlags, command
 from .service import options, run_service
 

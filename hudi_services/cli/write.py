@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from ..errors import ConfigError
-from ..jobs.report import Report
-from ..jobs.request import WriteOperation, WriteRequest
 from ..options import Option, creation_keys, writing_keys
 from ..process import under_spark_submit
+from ..runs.report import Report
+from ..runs.request import WriteOperation, WriteRequest
 from ..urls import check_url
 from .flags import ServiceFlags, SparkMaster, SparkMemory, command
 from .service import options, run_service

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import writer_options
-from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
+from ..base_files.file_writer import writer_options
+from ..base_files.slices import (
+    SliceReader,
+    StoredRowGroup,
+    shared_dictionary_columns,
+    shared_plain_leaves,
+)
+from ..parquet.file_schema import FileSchema
 from ..rewriting.copy_plan import CopyPlan, copy_plan
 from ..rewriting.inputs import open_group
 from ..rewriting.task import RewriteTask

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from .. import __version__
+from .._version import __version__
+from ..base_files.slices import RECORD_KEY
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..commit.conflicts import touches
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
-from ..files.names import log_order, parse_base_file, parse_log_file
-from ..files.slices import RECORD_KEY
+from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from ..options.keys import SINGLE_FILE_EXECUTION
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged

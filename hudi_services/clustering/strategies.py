@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base_files.slices import RECORD_KEY
 from ..errors import ConfigError
-from ..files.slices import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
 from ..plugins import guarded, load_class

@@ -3,13 +3,13 @@
 import numbers
 from collections.abc import Sequence
 
+from ..base_files.slices import SliceFacts, describe
 from ..errors import ConfigError
-from ..files.column_stats import ColumnStats
-from ..files.slices import SliceFacts, describe
 from ..metadata.records.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.values import number
 from ..model import FileSlice
+from ..parquet.chunk_stats import ColumnStats
 from ..snapshot import Snapshot
 from .strategies import Range
 

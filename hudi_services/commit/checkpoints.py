@@ -16,7 +16,7 @@ from typing import Any
 from ..codecs.json_text import parse_json
 from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
-from ..files.names import OWN_FOLDER, instant_in
+from ..file_names import OWN_FOLDER, instant_in
 from ..model import LogCounts
 from ..paths import is_below
 from ..snapshot import Snapshot

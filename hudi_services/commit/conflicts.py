@@ -7,7 +7,7 @@ from enum import Enum
 from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, HudiServicesError, NeedsRecovery, NotFound
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
 from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
 from ..model import FileSlice

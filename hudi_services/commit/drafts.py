@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..codecs.compaction_plan import COMPACT
-from ..files.column_stats import ColumnStats
-from ..metadata.expression_index.index import ComputedIndex, renamed_records
+from ..derived_indexes.expression_index.index import ComputedIndex, renamed_records
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.statistics.column_stats import NewFile
-from ..metadata.sync import Change, sync_commit
+from ..metadata_updates.sync import Change, sync_commit
 from ..model import CommitMetadata, WriteStat
+from ..parquet.chunk_stats import ColumnStats
 from ..snapshot import Snapshot, current_schema
 from ..timeline.instant import Instant
 from .conflicts import pending_writes

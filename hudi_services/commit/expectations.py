@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..errors import CheckFailed
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
 from ..model import FileSlice, WriteStat, path_in
 from ..snapshot import Snapshot
 from ..storage import Storage

@@ -8,9 +8,9 @@ Both are deleted with the attempt. A staged file bears the time at which its att
 
 from dataclasses import dataclass
 
+from ..base_files.slices import BaseFileSlices, SliceSource
 from ..concurrency import SHORT_REQUESTS, at_once
-from ..files.names import OWN_FOLDER, renamed
-from ..files.slices import BaseFileSlices, SliceSource
+from ..file_names import OWN_FOLDER, renamed
 from ..storage import Storage
 from .markers import create_marker, marker_folder
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from ..concurrency import at_once
 from ..errors import CheckFailed
-from ..files.log_blocks import MAGIC
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
+from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
 from ..table.facts import planned_files, written_names

@@ -10,7 +10,7 @@ import re
 
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound
-from ..files.names import OWN_FOLDER
+from ..file_names import OWN_FOLDER
 from ..limits import SMALL_FILE
 from ..storage import Storage
 from .new_files import staging_folder

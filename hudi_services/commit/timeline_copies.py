@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from ..errors import AlreadyExists, CorruptFile, NotFound, StorageError, SymbolicLink
-from ..files.names import OWN_FOLDER
+from ..file_names import OWN_FOLDER
 from ..model import CommitMetadata
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant

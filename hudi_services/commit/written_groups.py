@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import ConflictError
-from ..files.names import bucket_digits
+from ..file_names import bucket_digits
 from ..model import FileSlice
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId

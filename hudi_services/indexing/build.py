@@ -7,18 +7,11 @@ table's lock no change is left.
 
 from collections.abc import Callable, Collection, Sequence
 
+from ..base_files.slices import describe
 from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConflictError
-from ..files.slices import describe
 from ..metadata.file_groups.new_groups import base_path, log_path
-from ..metadata.new_partition import (
-    LostWork,
-    Placed,
-    initial_instant,
-    place_groups,
-    why_unfit,
-)
 from ..metadata.record_index.base_files import IndexBaseTask, WrittenBase, write_index_base
 from ..metadata.record_index.key_reading import KeyRunRef, KeyTask, read_keys
 from ..metadata.record_index.locations import Location, millis_of
@@ -26,6 +19,7 @@ from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_i
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX, group_id
 from ..metadata.table import MetadataTable
+from ..metadata_updates.new_partition import LostWork, Placed, initial_instant, place_groups, why_unfit
 from ..model import FileSlice
 from ..packing import pack
 from ..snapshot import Snapshot

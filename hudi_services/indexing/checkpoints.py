@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound, SymbolicLink
-from ..files.names import OWN_FOLDER, base_slice, parse_log_file
+from ..file_names import OWN_FOLDER, base_slice, parse_log_file
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_reading import KeyRunRef
 from ..model import FileSlice, LogFile

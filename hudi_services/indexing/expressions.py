@@ -8,11 +8,11 @@ was written with another time zone, or by a program that computes differently: t
 from collections.abc import Iterator, Sequence
 
 from ..commit.new_files import NewFiles
+from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records
+from ..derived_indexes.expression_index.index import Computation, ComputedIndex
 from ..engine import Engine
 from ..errors import CheckFailed
-from ..files.names import written_file
-from ..metadata.expression_index.file_records import ExpressionTask, expression_records
-from ..metadata.expression_index.index import Computation, ComputedIndex
+from ..file_names import written_file
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound

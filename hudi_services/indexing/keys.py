@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
-from ..files.names import written_file, written_slice
+from ..file_names import written_file, written_slice
 from ..metadata.record_index.key_reading import KeyReader, KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log

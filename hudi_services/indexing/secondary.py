@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..base_files.slices import SliceSource
 from ..commit.new_files import NewFiles
+from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, secondary_indexes
 from ..engine import Engine
-from ..files.names import written_slice
-from ..files.slices import SliceSource
+from ..file_names import written_slice
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.record_index.shards import Shards
-from ..metadata.secondary_index import SecondaryIndex, SecondaryPairs, secondary_indexes
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 from .keys import compared_runs, key_runs, log_writer, with_log

@@ -8,13 +8,13 @@ from ..archival.archive import archive as run_archive
 from ..archival.selection import Selection
 from ..errors import NothingToDo
 from ..options import keys
+from ..runs.opening import open_supported
+from ..runs.report import Report, Row
+from ..runs.request import ArchiveRequest
+from ..runs.service_rules import archive_plan
+from ..runs.settings import transaction_settings
 from ..storage import Storage
 from ..timeline.instant import Instant
-from .opening import open_supported
-from .report import Report, Row
-from .request import ArchiveRequest
-from .service_rules import archive_plan
-from .settings import transaction_settings
 
 _TIMELINES = ("table", "metadata table")
 _DRY_RUN = "dry run: nothing was archived"

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from ..archival.selection import bounds_of_table, select
+from ..attempts.clean import pending_cleans, run_clean
 from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
-from ..commit.clean import pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
@@ -17,15 +17,15 @@ from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
+from ..runs.opening import open_supported
+from ..runs.report import InOut, Report
+from ..runs.request import CleanRequest
+from ..runs.service_rules import archive_rules, clean_rules
+from ..runs.settings import failed_writes_are_ours, transaction_settings
 from ..snapshot import Snapshot, is_unchanged, reopen
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .archive import checkpoint_warnings
-from .opening import open_supported
-from .report import InOut, Report
-from .request import CleanRequest
-from .service_rules import archive_rules, clean_rules
-from .settings import failed_writes_are_ours, transaction_settings
 
 _log = logging.getLogger(__name__)
 

@@ -4,15 +4,15 @@ from ..clock import parse_instant
 from ..commit.liveness import is_reserved
 from ..engine import Engine
 from ..recovery.unfit_plans import telling_way_out
+from ..runs.opening import open_rewritable
+from ..runs.report import Report
+from ..runs.request import ClusteringRequest
+from ..runs.running import check_engine
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
 from .clustering_schedule import schedule_plan
-from .opening import open_rewritable
 from .plan_instants import choose_pending
-from .report import Report
-from .request import ClusteringRequest
-from .running import check_engine
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:

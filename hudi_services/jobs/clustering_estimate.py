@@ -12,11 +12,11 @@ from ..errors import HudiServicesError
 from ..options import keys
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
+from ..runs.report import InOut, Report, Row
+from ..runs.request import ClusteringRequest
+from ..runs.rewrite_tasks import memory_row
 from ..snapshot import Snapshot
 from .clustering_tasks import rewrite_tasks
-from .report import InOut, Report, Row
-from .request import ClusteringRequest
-from .rewrite_tasks import memory_row
 
 _MOST_FILES = 2000
 """Files whose footers are read; groups beyond them are estimated by their bytes."""

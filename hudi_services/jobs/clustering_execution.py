@@ -3,31 +3,31 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ..attempts.attempt import Attempt
 from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
-from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
+from ..derived_indexes.expression_index.index import Computation, ComputedIndex
 from ..engine import Engine
-from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
 from ..rewriting.task import RewriteTask
+from ..runs.report import InOut, Report
+from ..runs.request import ClusteringRequest
+from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
+from ..runs.running import Running, started
+from ..runs.settings import rolling_metadata, transaction_settings
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
-from .report import InOut, Report
-from .request import ClusteringRequest
-from .rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
-from .running import Running, started
-from .settings import rolling_metadata, transaction_settings
 
 
 def execute_plan(

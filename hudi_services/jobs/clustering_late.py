@@ -5,26 +5,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from ..attempts.attempt import Attempt
+from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
+from ..attempts.late_plan import LatePlan
+from ..attempts.staged_attempt import StagedAttempt
 from ..clustering.plan import input_slices, is_ours
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
-from ..commit.attempt import Attempt
 from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request
-from ..commit.late_attempts import delete_staged, take_back, take_back_dead
-from ..commit.late_plan import LatePlan
 from ..commit.liveness import is_reserved, lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
 from ..commit.settings import TransactionSettings
-from ..commit.staged_attempt import StagedAttempt
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
+from ..derived_indexes.expression_index.index import Computation
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
-from ..metadata.expression_index.index import Computation
 from ..model import FileSlice
 from ..options import keys
+from ..runs.report import InOut, Report
+from ..runs.request import ClusteringRequest
+from ..runs.rewriting import carry_out
+from ..runs.running import Running, started
+from ..runs.settings import rolling_metadata, transaction_settings
 from ..snapshot import Snapshot, reopen
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
@@ -32,11 +37,6 @@ from .clustering_execution import clustering_rewrite
 from .clustering_schedule import plan_now
 from .clustering_tasks import rewrite_tasks
 from .plan_instants import zone_warnings
-from .report import InOut, Report
-from .request import ClusteringRequest
-from .rewriting import carry_out
-from .running import Running, started
-from .settings import rolling_metadata, transaction_settings
 
 _HUDI_CLUSTERS = (
     "hoodie.clustering.inline",

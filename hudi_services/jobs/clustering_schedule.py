@@ -2,26 +2,26 @@
 
 import logging
 
+from ..attempts.late_attempts import LateAttempt, late_attempts
 from ..clustering.eligibility import WAITING, Reason
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
-from ..commit.late_attempts import LateAttempt, late_attempts
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
+from ..runs.report import InOut, Report, Row
+from ..runs.request import ClusteringRequest
+from ..runs.rewrite_tasks import warn_of_unfit
+from ..runs.settings import commits_between, plan_rules, transaction_settings
 from ..snapshot import Snapshot, is_unchanged
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
 from .plan_instants import check_new_instant, zone_warnings
-from .report import InOut, Report, Row
-from .request import ClusteringRequest
-from .rewrite_tasks import warn_of_unfit
-from .settings import commits_between, plan_rules, transaction_settings
 
 _log = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ from typing import Any
 from ..clustering.plan import check_order
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
-from ..files.names import new_file_id
+from ..file_names import new_file_id
 from ..model import FileSlice
 from ..options import keys
 from ..options.option import is_code
 from ..rewriting.task import RewriteTask
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
+from ..runs.request import ClusteringRequest
+from ..runs.rewrite_tasks import task_maker
+from ..runs.settings import file_settings
 from ..snapshot import Snapshot
 from ..table.support import are_buckets
-from .request import ClusteringRequest
-from .rewrite_tasks import task_maker
-from .settings import file_settings
 
 
 def rewrite_tasks(

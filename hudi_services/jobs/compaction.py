@@ -2,15 +2,15 @@
 
 from ..engine import Engine
 from ..recovery.unfit_plans import telling_way_out
+from ..runs.opening import open_rewritable
+from ..runs.report import Report
+from ..runs.request import CompactionRequest
+from ..runs.running import check_engine
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .compaction_schedule import schedule_plan
-from .opening import open_rewritable
 from .plan_instants import choose_pending
-from .report import Report
-from .request import CompactionRequest
-from .running import check_engine
 
 
 def schedule(wanted: CompactionRequest, storage: Storage | None = None) -> Report:

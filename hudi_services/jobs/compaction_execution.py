@@ -4,28 +4,28 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..attempts.attempt import Attempt
 from ..codecs.compaction_plan import COMPACT
-from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.times import refuse_ahead
 from ..compaction.inputs import SlicesComplete, compacted_slices
 from ..concurrency import at_once
+from ..derived_indexes.expression_index.index import Computation, ComputedIndex
 from ..engine import Engine
 from ..errors import NothingToDo
-from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, MergedLogs, WriteStat
 from ..rewriting.rewrite import RewriteResult
 from ..rows.output import NewFile
+from ..runs.report import InOut, Report
+from ..runs.request import CompactionRequest
+from ..runs.rewrite_tasks import task_maker
+from ..runs.rewriting import Rewrite, carry_out, next_slice_stat
+from ..runs.running import Running, started
+from ..runs.settings import file_settings, rolling_metadata, transaction_settings
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant, State
-from .report import InOut, Report
-from .request import CompactionRequest
-from .rewrite_tasks import task_maker
-from .rewriting import Rewrite, carry_out, next_slice_stat
-from .running import Running, started
-from .settings import file_settings, rolling_metadata, transaction_settings
 
 
 def execute_plan(

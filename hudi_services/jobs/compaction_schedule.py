@@ -9,13 +9,13 @@ from ..commit.newest_files import check_newest
 from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
 from ..options import keys
+from ..runs.report import InOut, Report
+from ..runs.request import CompactionRequest
+from ..runs.service_rules import compaction_rules
+from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, is_unchanged
 from ..timeline.instant import Action
 from .plan_instants import check_new_instant, zone_warnings
-from .report import InOut, Report
-from .request import CompactionRequest
-from .service_rules import compaction_rules
-from .settings import transaction_settings
 
 _log = logging.getLogger(__name__)
 

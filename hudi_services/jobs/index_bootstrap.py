@@ -4,6 +4,7 @@ import logging
 import time
 from contextlib import suppress
 
+from ..base_files.slices import describe
 from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
@@ -13,26 +14,25 @@ from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
 from ..errors import ConflictError, NeedsRecovery, NothingToDo
-from ..files.slices import describe
 from ..indexing.build import Build
 from ..indexing.checkpoints import forget, load_plan
 from ..indexing.publication import Behind, IndexDraft
 from ..indexing.sizing import GroupSizing, file_group_count
-from ..metadata.new_partition import LostWork
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_hash import load_key_hash
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
+from ..metadata_updates.new_partition import LostWork
 from ..options import keys
+from ..runs.opening import open_supported
+from ..runs.report import InOut, Report
+from ..runs.request import IndexRequest
+from ..runs.running import Running, check_engine
+from ..runs.settings import group_sizing, transaction_settings
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from ..waiting import Waiting
-from .opening import open_supported
-from .report import InOut, Report
-from .request import IndexRequest
-from .running import Running, check_engine
-from .settings import group_sizing, transaction_settings
 
 _log = logging.getLogger(__name__)
 

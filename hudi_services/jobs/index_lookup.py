@@ -8,10 +8,10 @@ from ..metadata.record_index.locations import HUDI_ZONE
 from ..metadata.record_index.lookup import Access, AccessRule, Locations, look_up
 from ..metadata.records.keys import RECORD_INDEX
 from ..options import Options, keys
+from ..runs.opening import open_supported
+from ..runs.report import InOut, Report
+from ..runs.request import LookupRequest
 from ..storage import Storage
-from .opening import open_supported
-from .report import InOut, Report
-from .request import LookupRequest
 
 
 def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:

@@ -19,12 +19,19 @@ from ..commit.conflicts import WriterAtWork
 from ..engine import Engine
 from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, keys, writing_keys
+from ..runs.report import Report, Row, State, sentence
+from ..runs.request import (
+    ArchiveRequest,
+    CleanRequest,
+    ClusteringRequest,
+    CompactionRequest,
+    Mode,
+    WriteRequest,
+)
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action
 from . import archive, clean, clustering, compaction
-from .report import Report, Row, State, sentence
-from .request import ArchiveRequest, CleanRequest, ClusteringRequest, CompactionRequest, Mode, WriteRequest
 
 _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""

@@ -9,12 +9,12 @@ from ..errors import ConfigError, NothingToDo
 from ..orphan_files.find import find_orphan_files
 from ..orphan_files.model import Ages, Findings, Item, Kept, Total
 from ..orphan_files.quarantine import Moved, Quarantine, check_restore, create, delete, fill, list_quarantines, restore
+from ..runs.opening import open_supported
+from ..runs.report import InOut, Report, Row
+from ..runs.request import OrphanFilesMode, OrphanFilesRequest
+from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot
 from ..storage import Storage
-from .opening import open_supported
-from .report import InOut, Report, Row
-from .request import OrphanFilesMode, OrphanFilesRequest
-from .settings import transaction_settings
 
 _MINUTE = 60_000
 _PROBLEMS_TOLD = 10

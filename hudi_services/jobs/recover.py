@@ -1,9 +1,9 @@
 """The recovery job: report which instants of a table are stuck and why, and repair them."""
 
+from ..attempts.clean import pending_cleans, run_clean
+from ..attempts.late_attempts import late_attempts, take_back_staged
 from ..clock import duration
-from ..commit.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
-from ..commit.late_attempts import late_attempts, take_back_staged
 from ..commit.rollback.execution import plan_rollback, resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
@@ -12,13 +12,13 @@ from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, No
 from ..merging.rules import turned_by_upgrade
 from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
+from ..runs.opening import open_supported
+from ..runs.report import Report, sentence
+from ..runs.request import RecoverRequest
+from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action
-from .opening import open_supported
-from .report import Report, sentence
-from .request import RecoverRequest
-from .settings import transaction_settings
 
 _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
 

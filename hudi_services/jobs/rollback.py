@@ -8,12 +8,12 @@ from ..commit.rollback.undo_clustering import check_undo
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
+from ..runs.report import Report
+from ..runs.request import RepairRequest
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import Operation, check_support
 from ..timeline.instant import Action, Instant, State
-from .report import Report
-from .request import RepairRequest
 from .rolling_back import roll_back_instant
 
 

@@ -25,15 +25,15 @@ from ..commit.times import Times
 from ..errors import ConflictError, LockBusy, NothingToDo
 from ..model import FileSlice
 from ..options import keys
+from ..runs.opening import open_supported
+from ..runs.report import Report, Row
+from ..runs.request import RepairRequest
+from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from ..timeline.stream_checkpoints import last_checkpoint
-from .opening import open_supported
-from .report import Report, Row
-from .request import RepairRequest
-from .settings import transaction_settings
 
 _DRY_RUN = "dry run: nothing was changed"
 

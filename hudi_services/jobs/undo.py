@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from ..commit.rollback.undo_clustering import check_undo, completed_clustering
 from ..commit.settings import TransactionSettings
 from ..model import FileSlice
+from ..runs.report import Report
+from ..runs.request import RepairRequest
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
-from .report import Report
-from .request import RepairRequest
 from .rolling_back import roll_back_instant
 
 

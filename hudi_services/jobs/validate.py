@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from ..attempts.metadata_repair import RepairDraft
 from ..commit.critical_section import critical_section
-from ..commit.metadata_repair import RepairDraft
 from ..commit.times import Times
 from ..commit.transaction import complete
+from ..derived_indexes.expression_index.index import Computation, computation, expression_indexes
 from ..errors import (
     CheckFailed,
     ConflictError,
@@ -18,20 +19,19 @@ from ..errors import (
     PartlyDone,
     UnsupportedTable,
 )
-from ..metadata.expression_index.index import Computation, computation, expression_indexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.records.keys import EXPRESSION_INDEX
 from ..metadata.table import MetadataTable
 from ..options import keys
+from ..runs.opening import open_supported
+from ..runs.report import Check, CheckResult, Report, Row
+from ..runs.request import ValidateRequest
+from ..runs.settings import bloom_settings, session_zone, transaction_settings
 from ..snapshot import Snapshot, current_schema, is_unchanged, reopen
 from ..storage import Storage
 from ..validation.checks import look
 from ..validation.model import Difference, Findings, Kind, Severity, Unsure, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
-from .opening import open_supported
-from .report import Check, CheckResult, Report, Row
-from .request import ValidateRequest
-from .settings import bloom_settings, session_zone, transaction_settings
 
 _MOST_LISTED = 100_000
 """Rows of one list in the report; as many as are kept of the differences of an index of keys."""

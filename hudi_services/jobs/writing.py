@@ -9,42 +9,49 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema, without_meta
+from ..derived_indexes.expression_index.times import Zone
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError, NothingToDo, TableNotFound, UnsupportedTable
+from ..ingest.creation import check_definition, definition
+from ..ingest.fixed_types import compared_fields, fixed_types
+from ..ingest.key_settings import config_of_keys
+from ..ingest.write_execution import WriteRun
+from ..ingest.write_rows import KeepTask, LocalRows
+from ..ingest.write_sources import FrameSource, LocalSource, RowSource
+from ..inputs.input_files import InputFiles, find_files, input_rows
+from ..inputs.input_types import InputTypes
+from ..keygen.keys import KeyMaker
+from ..keygen.named_partitions import matching_partitions
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
-from ..metadata.expression_index.times import Zone
+from ..new_tables.creation import create_table, has_table_files
 from ..object_storage import ObjectStorage
 from ..options import creation_keys, effects, keys, writing_keys
 from ..rows.memory import TaskMemory
+from ..runs.opening import open_rewritable
+from ..runs.report import Report
+from ..runs.request import WriteOperation, WriteRequest
+from ..runs.running import Running, check_engine
+from ..runs.settings import (
+    bucket_index,
+    bulk_sort,
+    index_type,
+    known_keys,
+    session_zone,
+    several_writers,
+)
 from ..snapshot import Snapshot, current_schema
 from ..storage import Storage
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..writing.assignment import KnownKeys
-from ..writing.creation import create_table, has_table_files
 from ..writing.file_keys import check_made_keys
-from ..writing.input_files import InputFiles, find_files, input_rows
-from ..writing.input_types import InputTypes
 from ..writing.kept_rows import KeptRows, writer_schema
-from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
-from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
 from ..writing.schema import FixedTypes, WriterSchema
 from ..writing.sorted_rows import check_sort
-from .creation import check_definition, definition
-from .fixed_types import compared_fields, fixed_types
 from .inline_services import InlineServices
-from .key_settings import config_of_keys
-from .opening import open_rewritable
-from .report import Report
-from .request import WriteOperation, WriteRequest
-from .running import Running, check_engine
-from .settings import bucket_index, bulk_sort, index_type, known_keys, session_zone, several_writers
-from .write_execution import WriteRun
-from .write_rows import KeepTask, LocalRows
-from .write_sources import FrameSource, LocalSource, RowSource
 
 _CHECK_PATH_OR_CREATE = (
     "check the path of the table; where there is none yet, give the columns of its record key, and it is created: "

@@ -12,7 +12,7 @@ Source: BaseHoodieLogRecordReader.scanInternal of Apache Hudi 1.2.0, scanInterna
 from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import CorruptFile, UnsupportedTable
-from ..files.log_blocks import BlockPlace, BlockType, HeaderKey
+from ..log_files.log_blocks import BlockPlace, BlockType, HeaderKey
 from ..table.support import WITH_HUDI
 
 _RECORDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)

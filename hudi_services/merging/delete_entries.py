@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedTable
-from ..files.avro_encoding import Encoded, encode_primitive, flat, joined, varints
-from ..files.block_contents import DEFAULT_ORDERING
-from ..files.column_type import ColumnType, Kind, parquet_type
+from ..log_files.avro_encoding import Encoded, encode_primitive, flat, joined, varints
+from ..log_files.block_contents import DEFAULT_ORDERING
+from ..parquet.column_type import ColumnType, Kind, parquet_type
 from .ordering import OrderingField
 
 _BRANCHES = {

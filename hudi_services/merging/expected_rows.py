@@ -25,10 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.row_selection import take_table
 from ..codecs.row_hash import Hashes, all_row_hashes, column_hashes, mix, row_and_key_hashes
-from ..files.parquet_convert import converted_table
-from ..files.parquet_schema import FileSchema
-from ..files.row_selection import take_table
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
 from .fold import Flags, Numbers
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers

@@ -13,14 +13,14 @@ from functools import partial
 import pyarrow as pa
 
 from ..errors import CorruptFile, UnsupportedTable
-from ..files.avro_columns import avro_decoder
-from ..files.column_stats import ColumnStats
-from ..files.column_type import parquet_type
-from ..files.log_blocks import BlockPlace, HeaderKey
-from ..files.log_reader import stored_blocks
-from ..files.parquet_schema import FileSchema, Leaf
-from ..files.value_bounds import BoundsOf, leaf_arrays
+from ..log_files.avro_columns import avro_decoder
+from ..log_files.log_blocks import BlockPlace, HeaderKey
+from ..log_files.log_reader import stored_blocks
 from ..model import FileSlice, LogFile
+from ..parquet.chunk_stats import ColumnStats
+from ..parquet.column_type import parquet_type
+from ..parquet.file_schema import FileSchema, Leaf
+from ..parquet.value_bounds import BoundsOf, leaf_arrays
 from ..storage import Storage
 from .block_order import by_instant, lost_records
 from .log_records import is_data, records_of

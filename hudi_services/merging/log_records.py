@@ -24,16 +24,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.slices import RECORD_KEY
 from ..errors import CorruptFile, UnsupportedTable
-from ..files.avro_columns import avro_decoder
-from ..files.column_type import Kind, parquet_type
-from ..files.data_blocks import avro_blocks, avro_pieces, avro_record_count, parquet_block
-from ..files.delete_records import DeleteRecord, Wrapped, delete_records
-from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
-from ..files.log_reader import Read
-from ..files.parquet_convert import converted_table
-from ..files.parquet_schema import FileSchema
-from ..files.slices import RECORD_KEY
+from ..log_files.avro_columns import avro_decoder
+from ..log_files.data_blocks import avro_blocks, avro_pieces, avro_record_count, parquet_block
+from ..log_files.delete_records import DeleteRecord, Wrapped, delete_records
+from ..log_files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
+from ..log_files.log_reader import Read
+from ..parquet.column_type import Kind, parquet_type
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
 from ..table.support import WITH_HUDI
 from .ordering import OrderingField
 from .rules import DeleteMarker, Fill, MergeRule

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.parquet_schema import FileSchema
-from ..files.row_selection import take_rows, take_table, value_codes, with_few_chunks
+from ..base_files.row_selection import take_rows, take_table, value_codes, with_few_chunks
+from ..parquet.file_schema import FileSchema
 from .fold import Facts, Flags, Merged, Numbers, filled, fold, log_wins
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers

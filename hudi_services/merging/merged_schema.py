@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
 
+from ..base_files.slices import BaseFileSlice
 from ..errors import UnsupportedTable
-from ..files.avro_columns import avro_decoder
-from ..files.column_type import Kind, parquet_type
-from ..files.log_blocks import BlockPlace, HeaderKey
-from ..files.parquet_evolution import SourceSchema, resolve_target
-from ..files.parquet_footer import Physical
-from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlice
+from ..log_files.avro_columns import avro_decoder
+from ..log_files.log_blocks import BlockPlace, HeaderKey
+from ..parquet.column_type import Kind, parquet_type
+from ..parquet.file_schema import FileSchema
+from ..parquet.footer import Physical
+from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..table.support import WITH_HUDI
 from .log_records import column_with_default, header_schema, is_data
 from .rules import Fill, MergeRule

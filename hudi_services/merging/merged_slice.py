@@ -12,13 +12,13 @@ from itertools import chain
 
 import pyarrow as pa
 
+from ..base_files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
+from ..calendars.calendar import FileCalendar
 from ..errors import CheckFailed, CorruptFile, UnsupportedTable
-from ..files.calendar import FileCalendar
-from ..files.column_stats import ColumnStats
-from ..files.parquet_convert import converted_table
-from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
 from ..model import FileSlice, LogCounts
+from ..parquet.chunk_stats import ColumnStats
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
 from ..storage import Storage
 from ..table.support import WITH_HUDI
 from .counted_instants import CountedInstants

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedTable
-from ..files.column_type import Kind, parquet_type
-from ..files.parquet_convert import natural
-from ..files.parquet_schema import REQUIRED, FileSchema, Node, node
+from ..parquet.column_type import Kind, parquet_type
+from ..parquet.conversion import natural
+from ..parquet.file_schema import REQUIRED, FileSchema, Node, node
 from ..table.support import WITH_HUDI
 from .fold import Numbers
 from .rules import MergeRule

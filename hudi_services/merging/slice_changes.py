@@ -12,12 +12,12 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
+from ..base_files.slices import BaseFileSlice
 from ..errors import NotFound
-from ..files.log_blocks import BlockPlace, HeaderKey
-from ..files.log_reader import scan_blocks
-from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlice
+from ..log_files.log_blocks import BlockPlace, HeaderKey
+from ..log_files.log_reader import scan_blocks
 from ..model import FileSlice, LogFile
+from ..parquet.file_schema import FileSchema
 from ..storage import Storage
 from .block_order import replayed
 from .counted_instants import CountedInstants

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..base_files.slices import BaseFileSlices, BloomBits, SliceFacts, SliceReader
 from ..errors import UnsupportedTable
-from ..files.column_stats import ColumnStats
-from ..files.slices import BaseFileSlices, BloomBits, SliceFacts, SliceReader
 from ..model import FileSlice
+from ..parquet.chunk_stats import ColumnStats
 from ..storage import Storage
 from ..table.support import WITH_HUDI
 from ..table_config import TableConfig

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..base_files.row_selection import take_table, with_few_chunks
 from ..codecs.row_hash import all_row_hashes
-from ..files.row_selection import take_table, with_few_chunks
 from ..temporary_files import disk_errors, temporary_file
 from .log_records import KEY
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.row_selection import in_parts, take_table, with_few_chunks
+from ..base_files.row_selection import in_parts, take_table, with_few_chunks
 from ..model import LogCounts
 from .fold import Flags, Numbers
 from .log_records import DELETES, KEY

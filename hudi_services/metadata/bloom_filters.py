@@ -7,8 +7,8 @@ Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hu
 
 from collections.abc import Iterable
 
-from ..files.names import base_slice, parse_log_file
-from ..files.slices import BloomBits, SliceFacts, SliceSource, describe
+from ..base_files.slices import BloomBits, SliceFacts, SliceSource, describe
+from ..file_names import base_slice, parse_log_file
 from ..model import FileSlice
 from .records.keys import bloom_filter_key
 from .records.model import BloomRecord

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from ..base_files.slices import BaseFileSlices, SliceSource
 from ..codecs.avro import AvroSchema
 from ..concurrency import at_once
 from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
-from ..files.slices import BaseFileSlices, SliceSource
 from ..limits import SMALL_FILE
 from ..model import FileSlice
 from ..storage import FileInfo, Storage

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import parse_instant
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
 from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import FileInfo, Storage
 from .model import DataFile

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
-from ..files.names import parse_log_file
+from ..file_names import parse_log_file
 from ..model import LogFile
 from ..snapshot import Snapshot, pending_compactions
 from ..table.facts import planned_files, written_names

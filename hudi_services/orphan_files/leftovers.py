@@ -21,7 +21,7 @@ from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS, read_lease
 from ..commit.liveness import clustering_lease_name
 from ..commit.markers import marker_folder
 from ..commit.new_files import staging_folder
-from ..files.names import OWN_FOLDER
+from ..file_names import OWN_FOLDER
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from .data_files import parse_data_file

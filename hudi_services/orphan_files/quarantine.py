@@ -21,14 +21,14 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from functools import partial
 
-from .. import __version__
+from .._version import __version__
 from ..codecs.json_text import parse_json
 from ..commit.checkpoints import checkpoint_folder
 from ..commit.markers import marker_folder
 from ..commit.new_files import staging_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
-from ..files.log_reader import scan_blocks
-from ..files.names import OWN_FOLDER
+from ..file_names import OWN_FOLDER
+from ..log_files.log_reader import scan_blocks
 from ..model import LogFile
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import CorruptFile, NotFound
-from ..files.log_blocks import BlockPlace, BlockType
-from ..files.log_reader import stored_blocks
-from ..files.names import log_order, parse_log_file
+from ..file_names import log_order, parse_log_file
+from ..log_files.log_blocks import BlockPlace, BlockType
+from ..log_files.log_reader import stored_blocks
 from ..model import LogFile
 from ..storage import Storage
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from ..attempts.clean import pending_cleans
 from ..clock import duration
 from ..clustering.plan import input_slices, is_ours
 from ..commit.checkpoints import checkpoints
-from ..commit.clean import pending_cleans
 from ..commit.conflicts import input_changes
 from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness
 from ..commit.markers import read_markers

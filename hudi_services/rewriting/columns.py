@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..files.parquet_writer import FILE_NAME_COLUMN
-from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
+from ..base_files.file_writer import FILE_NAME_COLUMN
+from ..base_files.slices import (
+    SliceReader,
+    StoredRowGroup,
+    shared_dictionary_columns,
+    shared_plain_leaves,
+)
 from ..rows.conservation import Checksum, check_file_names, checksum
 from ..rows.output import Form
 

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..files.parquet_copy import can_be_copied, joint_writer
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import CREATED_BY
-from ..files.slices import Segment, SliceReader
+from ..base_files.file_writer import CREATED_BY
+from ..base_files.page_copy import can_be_copied, joint_writer
+from ..base_files.slices import Segment, SliceReader
+from ..parquet.file_schema import FileSchema
 from ..rows.file_sizing import Piece, files_needed, segments_of
 from .task import RewriteTask
 

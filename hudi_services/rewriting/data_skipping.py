@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from ..files.column_stats import ColumnStats
+from ..parquet.chunk_stats import ColumnStats
 
 _PREDICATES = 10
 Bounds = tuple[Any, Any] | tuple[()] | None

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..files.parquet_writer import writer_options
-from ..files.slices import SliceReader
+from ..base_files.file_writer import writer_options
+from ..base_files.slices import SliceReader
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.external_sort import ExternalSort

@@ -9,11 +9,11 @@ import hashlib
 from contextlib import suppress
 from dataclasses import fields
 
-from .. import __version__
+from .._version import __version__
+from ..base_files.file_writer import WrittenFile
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
-from ..files.parquet_writer import WrittenFile
 from ..rows.conservation import Checksum
 from ..rows.output import NewFile, Stopwatch
 from .inputs import open_group

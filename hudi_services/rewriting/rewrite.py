@@ -6,11 +6,11 @@ Runs inside one Spark task. Groups that are not sorted are copied without decodi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..base_files.footer_entries import footer_entries
+from ..base_files.slices import SliceReader
+from ..calendars.calendar import agree_on_dates, calendar_metadata
 from ..errors import CheckFailed, CorruptFile
-from ..files.calendar import agree_on_dates, calendar_metadata
-from ..files.footer_entries import footer_entries
-from ..files.names import parse_base_file
-from ..files.slices import SliceReader
+from ..file_names import parse_base_file
 from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum

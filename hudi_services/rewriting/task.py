@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..files.names import new_file_id
-from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlices, SliceSource
+from ..base_files.slices import BaseFileSlices, SliceSource
+from ..file_names import new_file_id
 from ..model import FileSlice
+from ..parquet.file_schema import FileSchema
 from ..rows.memory import TaskMemory
 from ..rows.output import Form
 from ..rows.settings import FileSettings

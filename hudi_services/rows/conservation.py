@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.file_writer import FILE_NAME_COLUMN
 from ..codecs.row_hash import row_hashes
 from ..errors import CheckFailed
-from ..files.parquet_writer import FILE_NAME_COLUMN
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The check that converted columns keep the meaning of what was read, without any code of `files.parquet_convert`.
+"""The check that converted columns keep the meaning of what was read, without any code of `parquet.conversion`.
 
 Columns that need no conversion are hashed as they were read. The others are compared before and after, a leaf at a
 time:
@@ -24,9 +24,17 @@ import pyarrow.compute as pc
 from ..codecs import thrift
 from ..codecs.thrift import Struct
 from ..errors import CheckFailed
-from ..files.column_type import list_item
-from ..files.parquet_footer import Physical
-from ..files.parquet_schema import OPTIONAL, REPEATED, REQUIRED, FileSchema, Node, arrow_schema, node
+from ..parquet.column_type import list_item
+from ..parquet.file_schema import (
+    OPTIONAL,
+    REPEATED,
+    REQUIRED,
+    FileSchema,
+    Node,
+    arrow_schema,
+    node,
+)
+from ..parquet.footer import Physical
 
 _NAME, _REPETITION, _FIELD_ID = 4, 3, 9
 """Fields of a SchemaElement that do not affect the meaning of the values; see `_meaning` for the repetition."""

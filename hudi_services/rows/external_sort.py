@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..files.row_selection import PART_BYTES, take_rows, take_table
+from ..base_files.row_selection import PART_BYTES, take_rows, take_table
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, taken
 from .stored_tables import StoredTables

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..files.parquet_codec import codec_called
-from ..files.parquet_writer import writer_options
-from ..files.slices import Segment, SliceReader, StoredRowGroup
+from ..base_files.file_writer import writer_options
+from ..base_files.slices import Segment, SliceReader, StoredRowGroup
+from ..parquet.compression import codec_called
 from .external_sort import Section, plain
 from .settings import FileSettings
 

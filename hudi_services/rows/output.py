@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from ..base_files.bloom import BloomFilter
+from ..base_files.file_writer import BaseFileWriter, WrittenFile
+from ..base_files.record_keys import RecordKeys
 from ..clock import counted
 from ..commit.markers import create_marker
-from ..files.bloom import BloomFilter
-from ..files.names import base_file_name
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import BaseFileWriter, WrittenFile
-from ..files.record_keys import RecordKeys
+from ..file_names import base_file_name
 from ..model import path_in
+from ..parquet.file_schema import FileSchema
 from ..storage import FileWrites, Storage
 from .settings import FileSettings
 

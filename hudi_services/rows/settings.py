@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ..files.bloom import BloomSettings
+from ..base_files.bloom import BloomSettings
 
 
 @dataclass(frozen=True, slots=True)

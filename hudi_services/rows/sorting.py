@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.row_selection import take_rows
 from ..errors import CheckFailed
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_sort import sort_key, sort_value
-from ..files.row_selection import take_rows
+from ..parquet.file_schema import FileSchema
+from ..parquet.sort_keys import sort_key, sort_value
 from ..plugins import guarded, name_of
 from .ordering import RowOrder, row_order
 from .sort_order import LINEAR, SortColumn

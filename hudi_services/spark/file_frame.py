@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine import Engine
-from ..writing.input_files import InputFiles
+from ..inputs.input_files import InputFiles
 from .engine import SparkEngine
 from .frames import SparkPieces
 

@@ -8,7 +8,7 @@ Source: HoodieAppendHandle, HoodieLogFormat.WriterBuilder of Apache Hudi.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
+from ..file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..model import FileSlice, WriteStat, path_in
 from .log_naming import LogNaming
 from .view import FileGroupId

@@ -13,10 +13,10 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..base_files.slices import RECORD_KEY
 from ..concurrency import at_once
 from ..errors import AlreadyExists
-from ..files.names import PARTITION_METAFILE
-from ..files.slices import RECORD_KEY
+from ..file_names import PARTITION_METAFILE
 from ..model import path_in
 from ..storage import Storage
 

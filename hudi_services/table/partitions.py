@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from ..errors import UnsupportedTable
-from ..files.names import is_partition_metafile
+from ..file_names import is_partition_metafile
 from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import Storage
 

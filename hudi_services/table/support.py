@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Protocol
 
 from ..errors import NeedsRecovery, UnsupportedTable
-from ..files.names import has_bucket_digits
+from ..file_names import has_bucket_digits
 from ..model import FileSlice
 from ..storage import Storage
 from ..table_config import TableConfig

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ..files.names import log_order, parse_base_file, parse_log_file
+from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from .log_naming import LogNaming
 from .partitions import Files, Lister

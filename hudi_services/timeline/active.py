@@ -1,7 +1,7 @@
 """The active timeline: an immutable snapshot of the folder of instants, and the publication of new instant files.
 
 An instant has a file for each of its states; the highest state counts. Files are created whole or not at all, and only
-inflight files may be rewritten, and the requested file of a late plan (`commit.late_plan`), so a snapshot stays valid
+inflight files may be rewritten, and the requested file of a late plan (`attempts.late_plan`), so a snapshot stays valid
 for the files that it listed.
 Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
@@ -21,7 +21,7 @@ from ..codecs.savepoint import decode_savepoint
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..file_cache import shared_cache
-from ..files.names import instant_in
+from ..file_names import instant_in
 from ..model import CommitMetadata
 from ..storage import FileInfo, Storage
 from ..table_config import TableConfig

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import CorruptFile
-from ..files.parquet_footer import parse_footer
-from ..files.parquet_page_header import ChunkPlace
-from ..files.parquet_pages import read_pages
 from ..limits import MIB
+from ..parquet.footer import parse_footer
+from ..parquet.page_header import ChunkPlace
+from ..parquet.pages import read_pages
 
 T = TypeVar("T")
 

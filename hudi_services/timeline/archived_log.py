@@ -16,13 +16,13 @@ from functools import lru_cache
 from typing import Any
 
 from ..codecs.avro import AvroSchema, parse_schema, read_datum
+from ..codecs.cursor import Cursor
 from ..codecs.rollback_plan import RollbackMetadata
 from ..errors import CorruptFile
 from ..file_cache import shared_cache
-from ..files.cursor import Cursor
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_reader import read_log_blocks
 from ..limits import LARGEST_LOG
+from ..log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..log_files.log_reader import read_log_blocks
 from ..storage import Storage
 from .archived_instants import ArchivedAction, ArchivedInstants
 

@@ -17,9 +17,9 @@ from ..codecs import avro
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.json_text import parse_json
 from ..errors import AlreadyExists, CorruptFile
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import encode_block
 from ..limits import LARGEST_LOG
+from ..log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..log_files.log_writer import encode_block
 from ..storage import FileInfo, Storage
 from .archive_writer import ArchiveForm, StoredInstant, StoredState
 from .archived_log import archived_actions

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from ..derived_indexes.expression_index.index import Computation
 from ..errors import CorruptFile
-from ..metadata.expression_index.index import Computation
 from ..metadata.file_groups.committed_files import REBUILD_HINT, DamagedLog
 from ..metadata.records.keys import (
     BLOOM_FILTERS,

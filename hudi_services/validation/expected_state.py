@@ -6,8 +6,8 @@ from functools import cached_property
 
 from ..codecs.clean_plan import CleanerPlan
 from ..errors import CorruptFile, NotFound
-from ..files.log_reader import stored_blocks
-from ..files.names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_log_file
+from ..log_files.log_reader import stored_blocks
 from ..metadata.records.keys import bloom_filter_key
 from ..model import BaseFile, LogFile
 from ..snapshot import Snapshot

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ..base_files.bloom import parse
+from ..derived_indexes.expression_index.expressions import as_texts
+from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records, expression_values
+from ..derived_indexes.expression_index.index import Computation, ExpressionRecord
 from ..errors import NotFound, UnsupportedTable
-from ..files.bloom import parse
-from ..metadata.expression_index.expressions import as_texts
-from ..metadata.expression_index.file_records import ExpressionTask, expression_records, expression_values
-from ..metadata.expression_index.index import Computation, ExpressionRecord
 from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expression_range_key
 from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from ..base_files.slices import SliceFacts, SliceSource
 from ..errors import CorruptFile, NotFound, UnsupportedTable
-from ..files.slices import SliceFacts, SliceSource
 from ..metadata.bloom_filters import bloom_record
 from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord

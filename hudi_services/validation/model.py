@@ -6,7 +6,7 @@ from enum import Enum
 
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.records.model import FilesRecord, Record
-from ..metadata.repair_plan import Wanted
+from ..metadata_updates.repair_plan import Wanted
 
 
 class Kind(Enum):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
-from ..files.names import OWN_FOLDER
+from ..file_names import OWN_FOLDER
 from ..metadata.record_index.key_reading import write_located
 from ..metadata.record_index.locations import Location, decode_locations, millis_of
 from ..metadata.record_index.log_writing import MovedKeys, write_index_logs

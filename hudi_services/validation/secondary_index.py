@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
+from ..derived_indexes.secondary_index import NULL_VALUE, SecondaryPairs, UnknownTexts, secondary_index
 from ..metadata.record_index.shard_entries import Places, decode_secondary
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.model import SecondaryRecord
-from ..metadata.secondary_index import NULL_VALUE, SecondaryPairs, UnknownTexts, secondary_index
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from .key_index import KeyIndexCheck, Progress, Unjudged

@@ -13,18 +13,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.file_writer import FILE_NAME_COLUMN
 from ..codecs.table_schema import for_files
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
-from ..files.avro_encoding import Encoded, flat
-from ..files.block_contents import delete_block_content
-from ..files.column_stats import ColumnStats
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import encode_block
-from ..files.names import parse_log_file
-from ..files.parquet_convert import converted_table
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import FILE_NAME_COLUMN
+from ..file_names import parse_log_file
+from ..log_files.avro_encoding import Encoded, flat
+from ..log_files.block_contents import delete_block_content
+from ..log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..log_files.log_writer import encode_block
 from ..merging.delete_entries import ordering_entries
 from ..merging.log_contents import LogContent, log_contents
 from ..merging.log_records import KEY, deletes
@@ -32,6 +29,9 @@ from ..merging.ordering import OrderingField, ordering_fields
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
 from ..model import FileSlice, WriteStat
+from ..parquet.chunk_stats import ColumnStats
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch

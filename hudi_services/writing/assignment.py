@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.row_selection import take_table
 from ..errors import ConfigError, UnsupportedTable
-from ..files.row_selection import take_table
 from ..merging.fold import Flags, Numbers
 from ..merging.log_records import KEY, PARTITION
 from ..merging.rules import Fill

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..base_files.file_writer import BaseFileWriter
+from ..base_files.footer_entries import footer_entries
+from ..base_files.keyed_slices import without_meta_columns
+from ..base_files.slices import BaseFileSlices, SliceReader, SliceSource
+from ..calendars.calendar import calendar_metadata
 from ..codecs.table_schema import for_files
 from ..errors import CheckFailed
-from ..files.calendar import calendar_metadata
-from ..files.footer_entries import footer_entries
-from ..files.keyed_slices import without_meta_columns
-from ..files.names import new_prefix, written_slice
-from ..files.parquet_convert import converted_table
-from ..files.parquet_evolution import SourceSchema, resolve_target
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import BaseFileWriter
-from ..files.slices import BaseFileSlices, SliceReader, SliceSource
+from ..file_names import new_prefix, written_slice
 from ..model import FileSlice, WriteStat
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
+from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..process import peak_bytes, reset_peak
 from ..rewriting.columns import Columns
 from ..rows.conservation import Checksum, checksum

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from ..codecs.java_hash import Words, hash_codes
 from ..concurrency import at_once
 from ..errors import ConfigError, UnsupportedTable
-from ..files.names import bucket_digits
+from ..file_names import bucket_digits
 from ..model import FileSlice
 from ..options.writing_keys import BUCKET_FIELDS
 from ..snapshot import Snapshot

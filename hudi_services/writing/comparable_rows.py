@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from ..base_files.slices import BaseFileSlices, SliceSource
 from ..errors import UnsupportedTable
-from ..files.column_stats import ColumnStats
-from ..files.slices import BaseFileSlices, SliceSource
 from ..merging.log_contents import log_contents
 from ..merging.ordering import OrderingField
 from ..model import FileSlice, LogFile
+from ..parquet.chunk_stats import ColumnStats
 from ..storage import Storage
 
 

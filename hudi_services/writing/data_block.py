@@ -7,13 +7,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..files.avro_encoding import AvroEncoder
-from ..files.block_contents import avro_block_content, framed
-from ..files.log_blocks import BlockType
-from ..files.memory_file import MemoryFile
-from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import BaseFileWriter
-from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..base_files.file_writer import BaseFileWriter
+from ..base_files.memory_file import MemoryFile
+from ..base_files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..log_files.avro_encoding import AvroEncoder
+from ..log_files.block_contents import avro_block_content, framed
+from ..log_files.log_blocks import BlockType
+from ..parquet.file_schema import FileSchema
 from ..rows.settings import FileSettings
 
 

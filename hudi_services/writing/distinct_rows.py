@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.row_selection import take_table, value_codes, with_few_chunks
 from ..errors import ConfigError
-from ..files.row_selection import take_table, value_codes, with_few_chunks
 from ..merging.fold import Flags, NullOrdering
 from ..merging.log_records import DELETES, KEY, PARTITION, LogRecords
 from ..merging.merged_logs import Merger

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ..base_files.keyed_slices import KeyedBaseSlices, RowKeys
 from ..errors import ConfigError, UnsupportedTable
-from ..files.keyed_slices import KeyedBaseSlices, RowKeys
-from ..files.parquet_schema import FileSchema
+from ..keygen.key_forms import KeyForm
+from ..keygen.keys import key_generator
 from ..options.creation_keys import KeyGenerator
+from ..parquet.file_schema import FileSchema
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from .index import IndexType
-from .key_forms import KeyForm
-from .keys import key_generator
 from .schema import WriterSchema
 
 _INDEXES = (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.RECORD_LEVEL_INDEX, IndexType.RECORD_INDEX)

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.keyed_slices import RowKeys
-from ..files.row_selection import in_parts, take_table
+from ..base_files.keyed_slices import RowKeys
+from ..base_files.row_selection import in_parts, take_table
+from ..keygen.keys import KeyMaker
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
 from ..table_config import TableConfig
 from .buckets import Buckets
-from .keys import KeyMaker
 from .row_store import CountedRows, Place, RowStore
 from .schema import FixedTypes, WriterSchema
 

@@ -14,10 +14,10 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.parquet_footer import using_footer
-from ..files.slices import SliceSource
+from ..base_files.slices import SliceSource
 from ..merging.log_records import KEY
 from ..model import FileSlice
+from ..parquet.footer import using_footer
 from ..storage import Storage
 from .row_store import Place, RowStore
 from .tagging import KeyRange, Tagged, may_hold, positions_of, with_deleted_keys, without_dead

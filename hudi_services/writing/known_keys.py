@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from ..derived_indexes.expression_index.times import Zone
 from ..errors import UnsupportedTable
-from ..files.parquet_schema import FileSchema
+from ..keygen.key_forms import KeyForm, show_key, shown_form
+from ..keygen.keys import KeyMaker
+from ..keygen.partition_paths import DEFAULT_PARTITION
 from ..merging.log_records import KEY
-from ..metadata.expression_index.times import Zone
 from ..model import FileSlice
+from ..parquet.file_schema import FileSchema
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
-from .key_forms import KeyForm, show_key, shown_form
-from .keys import KeyMaker
-from .partition_paths import DEFAULT_PARTITION
 from .schema import WriterSchema
 
 _ROWS = 1024

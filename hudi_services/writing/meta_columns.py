@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.row_selection import in_parts
+from ..base_files.row_selection import in_parts
 from ..rows.output import RECORD_KEY_FIELD
 
 _COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"

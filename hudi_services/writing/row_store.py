@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from ..files import row_selection
-from ..files.row_selection import in_parts, with_few_chunks
+from ..base_files import row_selection
+from ..base_files.row_selection import in_parts, with_few_chunks
 from ..rows.stored_tables import StoredTables
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from ..base_files.row_selection import take_table
 from ..errors import ConfigError
-from ..files.row_selection import take_table
 from ..rows.external_sort import ExternalSort
 from ..rows.memory import TaskMemory
 from ..rows.output import RECORD_KEY_FIELD

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..base_files.bloom import parse
+from ..base_files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
+from ..base_files.slices import SliceSource
 from ..concurrency import at_once
-from ..files.bloom import parse
-from ..files.parquet_footer import Footer, using_footer
-from ..files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
-from ..files.slices import SliceSource
 from ..merging.fold import Numbers
 from ..model import FileSlice
+from ..parquet.footer import Footer, using_footer
 from ..storage import Storage
 
 _AT_ONCE = 4

@@ -12,10 +12,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..files.keyed_slices import KeyedBaseSlices, RowKeys
-from ..files.parquet_convert import converted_table
-from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlices, SliceFacts
+from ..base_files.keyed_slices import KeyedBaseSlices, RowKeys
+from ..base_files.slices import BaseFileSlices, SliceFacts
 from ..merging.log_records import KEY
 from ..merging.merged_slice import MergedSlice
 from ..merging.rules import MergeRule
@@ -23,6 +21,8 @@ from ..merging.slice_changes import RowChanges
 from ..merging.slices import MergedFacts
 from ..model import FileSlice
 from ..options.keys import NO_LAYOUT
+from ..parquet.conversion import converted_table
+from ..parquet.file_schema import FileSchema
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import ValidateRequest
+from hudi_services.runs.retries import run_with_retries
 
 from .peer import Peer
 

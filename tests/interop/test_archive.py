@@ -11,8 +11,8 @@ import pytest
 
 import hudi_services
 from hudi_services.jobs import archive as job
-from hudi_services.jobs.request import ArchiveRequest
 from hudi_services.options import resolve
+from hudi_services.runs.request import ArchiveRequest
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.metadata.expression_index.expressions import compile_expression
-from hudi_services.metadata.expression_index.times import Zone
+from hudi_services.derived_indexes.expression_index.expressions import compile_expression
+from hudi_services.derived_indexes.expression_index.times import Zone
 
 from ..unit.expression_samples import CALLS, samples
 from . import ours

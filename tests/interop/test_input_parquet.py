@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.jobs.writing import write_files
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.snapshot import current_schema
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 

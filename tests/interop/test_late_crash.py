@@ -9,7 +9,7 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 
 from ..tiers import DEEP
 from ..unit.faulty_storage import FaultyStorage, Killed

@@ -6,8 +6,8 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clean, clustering
-from hudi_services.jobs.request import CleanRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.runs.request import CleanRequest, Mode
 
 from ..unit.tables import request
 from . import layout

@@ -7,8 +7,8 @@ import pytest
 
 import hudi_services
 from hudi_services.jobs import writing
-from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed

@@ -10,8 +10,8 @@ import pytest
 import hudi_services
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.commit.times import Times
-from hudi_services.metadata.creation import NewStatistics, create_metadata_table
 from hudi_services.metadata.records.keys import FILES
+from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline

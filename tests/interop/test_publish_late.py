@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.commit.attempt import Attempt
+from hudi_services.attempts.attempt import Attempt
+from hudi_services.attempts.staged_attempt import StagedAttempt
 from hudi_services.commit.liveness import is_reserved
-from hudi_services.commit.staged_attempt import StagedAttempt
 from hudi_services.commit.transaction import Transaction
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import Mode
 
 from ..unit.repairs import DEAD_AT_ONCE
 from ..unit.tables import open_local, request

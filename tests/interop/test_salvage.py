@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 
 from ..unit.tables import request
 from ..unit.test_salvage import Meanwhile

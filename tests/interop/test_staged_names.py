@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.files.names import instant_in
+from hudi_services.file_names import instant_in
 
 from ..unit.tables import open_local
 from .conftest import Tables

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_services.errors import ConflictError, JobLost, NothingToDo
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 
 from ..unit.tables import open_local, request
 from ..unit.test_salvage import Beside

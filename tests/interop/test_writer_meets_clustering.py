@@ -16,8 +16,8 @@ import pytest
 
 from hudi_services.errors import HudiServicesError
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import Mode
 
 from ..unit.tables import request
 from ..unit.test_salvage import Meanwhile

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from hudi_services.files.calendar_zones import ZONES
-from hudi_services.files.parquet_convert import natural
-from hudi_services.files.parquet_reader import open_base_file
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.calendars.calendar_zones import ZONES
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.conversion import natural
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 from tests.unit.tables import listed_view, open_local, request, rows, unpack
 
 from .killed_execution import Executions

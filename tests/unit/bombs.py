@@ -13,8 +13,8 @@ from dataclasses import replace
 from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import HudiServicesError
-from hudi_services.files import hfile_format
-from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, Trailer, encode_trailer
+from hudi_services.hfile import hfile_format
+from hudi_services.hfile.hfile_format import BLOCK_HEADER_SIZE, Trailer, encode_trailer
 
 CPU_SECONDS = 20
 MEMORY = 700 << 20

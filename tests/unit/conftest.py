@@ -13,8 +13,9 @@ from hypothesis import settings
 
 from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
-from hudi_services.jobs import clustering, config_files
-from hudi_services.jobs.request import ClusteringRequest
+from hudi_services.jobs import clustering
+from hudi_services.runs import config_files
+from hudi_services.runs.request import ClusteringRequest
 
 from ..tiers import is_wanted, one_release_of_each
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hudi_services.commit.times import Times
-from hudi_services.files.block_contents import delete_block_content
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_writer import encode_block
-from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.log_files.block_contents import delete_block_content
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.record_index.locations import Location
 from hudi_services.metadata.records.keys import (
     ALL_PARTITIONS_KEY,
@@ -32,6 +31,7 @@ from hudi_services.metadata.records.model import (
     StatsRecord,
 )
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig

@@ -8,10 +8,10 @@ from pathlib import Path
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.commit.times import Times
-from hudi_services.files.block_contents import delete_block_content
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import log_file_name
+from hudi_services.file_names import log_file_name
+from hudi_services.log_files.block_contents import delete_block_content
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.file_groups import compaction
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from hudi_services.metadata.records.keys import FILES

@@ -16,10 +16,11 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, compaction, config_files, index_bootstrap
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import CleanRequest, CompactionRequest, IndexRequest, Mode
+from hudi_services.jobs import clean, clustering, compaction, index_bootstrap
 from hudi_services.options import resolve
+from hudi_services.runs import config_files
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import CleanRequest, CompactionRequest, IndexRequest, Mode
 
 from . import histories
 from .archives import unpack_archived

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
-from hudi_services.files.parquet_footer import Footer
-from hudi_services.files.parquet_schema import REQUIRED, FileSchema, Node, node
-from hudi_services.files.slices import BaseFileSlices
 from hudi_services.model import BaseFile, FileSlice
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.file_schema import REQUIRED, FileSchema, Node, node
+from hudi_services.parquet.footer import Footer
 from hudi_services.storage import Storage
 
 REAL_FILES = ("0.15.0_plain", "1.2.0_bulk")

@@ -9,16 +9,16 @@ import pyarrow as pa
 from hudi_services.commit.markers import marker_folder
 from hudi_services.commit.new_files import NewFiles
 from hudi_services.engine import LocalEngine
-from hudi_services.files.column_stats import column_stats
-from hudi_services.files.parquet_footer import read_footer
-from hudi_services.files.parquet_schema import FileSchema
 from hudi_services.indexing.keys import moved_keys, record_shards
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode, RepairRequest
 from hudi_services.metadata.statistics.column_stats import NewFile
-from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.options import resolve
+from hudi_services.parquet.chunk_stats import column_stats
+from hudi_services.parquet.file_schema import FileSchema
+from hudi_services.parquet.footer import read_footer
+from hudi_services.runs.request import Mode, RepairRequest
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .metadata_tables import open_metadata

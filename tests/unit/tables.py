@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock, parse_instant
-from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.model import FileSlice
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import ClusteringRequest, Mode
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.table.facts import TimelineFacts, compacted_file_groups, replaced_file_groups
 from hudi_services.table.partitions import StorageLister

@@ -21,9 +21,10 @@ from hudi_services import errors
 from hudi_services.api import report_tables
 from hudi_services.api.table import Table
 from hudi_services.commit.lease import Lease
-from hudi_services.jobs import clean, config_files
-from hudi_services.jobs.report import Report
+from hudi_services.jobs import clean
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs import config_files
+from hudi_services.runs.report import Report
 
 from . import histories
 from .corruptions import do_damage, wrong_listing

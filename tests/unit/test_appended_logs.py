@@ -13,10 +13,10 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConflictError, UnsupportedTable
-from hudi_services.files.delete_records import DeleteRecord, delete_records
-from hudi_services.files.log_blocks import BlockType, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.jobs import write_tasks
+from hudi_services.ingest import write_tasks
+from hudi_services.log_files.delete_records import DeleteRecord, delete_records
+from hudi_services.log_files.log_blocks import BlockType, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import appended_logs
 

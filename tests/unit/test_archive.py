@@ -15,16 +15,16 @@ import pytest
 import hudi_services
 from hudi_services.archival import archive as frame
 from hudi_services.codecs import avro
+from hudi_services.codecs.cursor import Cursor
 from hudi_services.codecs.json_text import parse_json
 from hudi_services.errors import ConfigError, ConflictError, NothingToDo
-from hudi_services.files.cursor import Cursor
-from hudi_services.files.log_blocks import HeaderKey
-from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.jobs import archive as job
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import ArchiveRequest
+from hudi_services.log_files.log_blocks import HeaderKey
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import State
+from hudi_services.runs.request import ArchiveRequest
 from hudi_services.storage import FileInfo
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived_log import archived_actions

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hudi_services.codecs import avro
 from hudi_services.codecs.rollback_plan import RollbackMetadata
 from hudi_services.errors import CorruptFile
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.archived_instants import ArchivedAction, ArchivedInstants
 from hudi_services.timeline.archived_log import archived_actions

@@ -10,12 +10,14 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
 from hudi_services.file_cache import shared_cache
-from hudi_services.files.names import OWN_FOLDER
+from hudi_services.file_names import OWN_FOLDER
 from hudi_services.jobs import clean, clustering, orphan_files, recover, rollback, undo, validate
-from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import (
+from hudi_services.limits import LARGEST_FILE
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import (
     CleanRequest,
     IndexRequest,
     OrphanFilesRequest,
@@ -23,9 +25,7 @@ from hudi_services.jobs.request import (
     Request,
     ValidateRequest,
 )
-from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
-from hudi_services.options import resolve
+from hudi_services.runs.retries import run_with_retries
 from hudi_services.timeline.instant import Action
 
 from .repairs import NO_HEARTBEAT, both, cluster, fail_newest, repair

@@ -25,11 +25,11 @@ from hudi_services.errors import (
     PartlyDone,
     StorageError,
 )
-from hudi_services.files.names import base_file_name, new_file_id
+from hudi_services.file_names import base_file_name, new_file_id
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import Mode
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action, State
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile
-from hudi_services.files.avro_columns import AvroColumns
-from hudi_services.files.data_blocks import avro_pieces
-from hudi_services.files.log_blocks import BlockPlace, BlockType
+from hudi_services.log_files.avro_columns import AvroColumns
+from hudi_services.log_files.data_blocks import avro_pieces
+from hudi_services.log_files.log_blocks import BlockPlace, BlockType
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.files.avro_columns import AvroColumns
-from hudi_services.files.avro_encoding import AvroEncoder, varints
-from hudi_services.files.block_contents import avro_block_content, framed
-from hudi_services.files.data_blocks import avro_pieces
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import scan_blocks
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.parquet_convert import converted_table
+from hudi_services.log_files.avro_columns import AvroColumns
+from hudi_services.log_files.avro_encoding import AvroEncoder, varints
+from hudi_services.log_files.block_contents import avro_block_content, framed
+from hudi_services.log_files.data_blocks import avro_pieces
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import scan_blocks
+from hudi_services.log_files.log_writer import encode_block
+from hudi_services.parquet.conversion import converted_table
 
 
 def _decimal(name: str, size: int, precision: int, scale: int) -> dict[str, Any]:

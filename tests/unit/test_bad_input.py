@@ -14,9 +14,9 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 
 from .repairs import complete

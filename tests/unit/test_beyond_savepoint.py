@@ -12,8 +12,8 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
+from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.timeline.instant import Action
 from hudi_services.validation.model import Doubt
 

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files.bloom import DYNAMIC, SIMPLE, BloomFilter, parse
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.record_keys import (
+    BLOOM_FILTER,
+    BLOOM_FILTER_TYPE,
+    MAX_KEY,
+    MIN_KEY,
+    RecordKeys,
+)
 from hudi_services.errors import ConfigError, CorruptFile
-from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter, parse
-from hudi_services.files.parquet_footer import read_footer
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE, MAX_KEY, MIN_KEY, RecordKeys
+from hudi_services.parquet.footer import read_footer
 
 from .parquet_samples import REAL_FILES, real_file
 

@@ -19,24 +19,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services import limits
+from hudi_services.base_files import bloom
 from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.commit_metadata import decode_commit_json
 from hudi_services.codecs.json_text import parse_json
 from hudi_services.codecs.table_schema import parse_table_schema
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import ConfigError, CorruptFile
-from hudi_services.files import bloom, hfile_format
-from hudi_services.files.avro_type import avro_columns
-from hudi_services.files.hfile_reader import HFileReader
-from hudi_services.files.log_blocks import MAGIC
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.parquet_footer import footer_length, parse_footer
+from hudi_services.hfile import hfile_format
+from hudi_services.hfile.hfile_reader import HFileReader
 from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
-from hudi_services.jobs.config_files import read_properties
-from hudi_services.jobs.request import RecoverRequest
+from hudi_services.log_files.log_blocks import MAGIC
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.parquet.avro_type import avro_columns
+from hudi_services.parquet.footer import footer_length, parse_footer
+from hudi_services.runs.config_files import read_properties
+from hudi_services.runs.request import RecoverRequest
 from hudi_services.timeline import archive_file
 from hudi_services.timeline.archive_writer import ArchiveForm
 from hudi_services.timeline.archived import ArchivedTimes, read_archive

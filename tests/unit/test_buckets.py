@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_services
+from hudi_services import file_names
 from hudi_services.errors import ConfigError, ConflictError, UnsupportedTable
-from hudi_services.files import names
-from hudi_services.jobs import write_tasks, writing
-from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.ingest import write_tasks
+from hudi_services.jobs import writing
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.versions import VERSIONS
 from hudi_services.writing.buckets import Buckets
 
@@ -292,8 +293,8 @@ def test_a_random_name_may_look_like_that_of_a_bucket(tmp_path: Path, monkeypatc
     """One uuid in 43,000 does: only keys that are in no bucket of that number show it."""
     random = uuid.UUID("00012345-4cf5-4bb2-8e27-0242ac120002")
     with monkeypatch.context() as patch:
-        patch.setattr(names.uuid, "uuid4", lambda: random)
-        patch.setattr(names, "has_bucket_digits", lambda _: False)
+        patch.setattr(file_names.uuid, "uuid4", lambda: random)
+        patch.setattr(file_names, "has_bucket_digits", lambda _: False)
         plain = create(tmp_path / "plain")
         plain.insert(rows(0, 20, days=1))
     assert {(place, bucket) for place, bucket in _groups(plain)} == {("d0", "00012345")}
@@ -312,5 +313,5 @@ def test_a_random_name_may_look_like_that_of_a_bucket(tmp_path: Path, monkeypatc
 
 def test_new_names_do_not_look_like_those_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [uuid.UUID("00012345-4cf5-4bb2-8e27-0242ac120002"), uuid.UUID("0001234a-4cf5-4bb2-8e27-0242ac120002")]
-    monkeypatch.setattr(names.uuid, "uuid4", iter(drawn).__next__)
-    assert names.new_file_id() == f"{drawn[1]}-0"
+    monkeypatch.setattr(file_names.uuid, "uuid4", iter(drawn).__next__)
+    assert file_names.new_file_id() == f"{drawn[1]}-0"

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.calendars import calendar_rebase
+from hudi_services.calendars.calendar import FileCalendar, calendar_metadata, have_two_calendars
+from hudi_services.calendars.calendar_rebase import zone_rule
 from hudi_services.errors import CheckFailed, UnsupportedTable
-from hudi_services.files import calendar_rebase
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.calendar import FileCalendar, calendar_metadata, have_two_calendars
-from hudi_services.files.calendar_rebase import zone_rule
-from hudi_services.files.parquet_footer import Physical
-from hudi_services.files.parquet_schema import OPTIONAL, node
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.file_schema import OPTIONAL, node
+from hudi_services.parquet.footer import Physical
 from hudi_services.rewriting.inputs import TableColumns, fitting
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask

@@ -11,11 +11,11 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import CleanRequest, Mode
 from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import CleanRequest, Mode
 from hudi_services.storage import FileInfo
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress

@@ -11,9 +11,9 @@ from hudi_services import __version__
 from hudi_services.cli import clustering as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
-from hudi_services.jobs.report import InOut, Report, TableFacts
-from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.options import keys, lock_keys
+from hudi_services.runs.report import InOut, Report, TableFacts
+from hudi_services.runs.request import ClusteringRequest, Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 TS = "20260101000000000"

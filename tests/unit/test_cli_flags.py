@@ -26,10 +26,10 @@ from hudi_services.cli import (
 from hudi_services.cli import service as cli_service
 from hudi_services.cli.app import app
 from hudi_services.cli.flags import ServiceFlags
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import Request
 from hudi_services.options import keys
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import Request
+from hudi_services.runs.retries import run_with_retries
 
 from .operator_tables import RECIPES, machine
 from .test_danger import CASES, READS, Case
@@ -88,7 +88,7 @@ OTHER_SEAMS = {
     "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
     "--index-types": "a text that is refused, or changes nothing",
-    "--spark-master": "jobs.running gives it to Spark, which these runs do not start",
+    "--spark-master": "runs.running gives it to Spark, which these runs do not start",
     "--spark-memory": "the same",
 }
 """Flags that no field of the request holds, or that cannot be left out, and why that is right."""

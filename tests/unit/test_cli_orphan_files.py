@@ -9,7 +9,7 @@ from hudi_services.cli.app import run
 from hudi_services.cli.clean import CleanFlags
 from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
 from hudi_services.errors import ConfigError
-from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
+from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
 

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.column_stats import column_stats
-from hudi_services.files.column_type import Kind
-from hudi_services.files.parquet_footer import ColumnChunk, Physical, RowGroup
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.parquet_schema import node
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.chunk_stats import column_stats
+from hudi_services.parquet.column_type import Kind
+from hudi_services.parquet.file_schema import node
+from hudi_services.parquet.footer import ColumnChunk, Physical, RowGroup
 
 from .parquet_samples import REAL_FILES, real_file, schema_of, write_pyarrow
 

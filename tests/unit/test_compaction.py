@@ -13,11 +13,11 @@ from hudi_services.compaction.strategies import BEYOND_IO, FEW_BYTES, FEW_FILES,
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, CorruptFile, NothingToDo, UnsupportedTable
 from hudi_services.jobs import compaction, validate
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import CompactionRequest, Mode, ValidateRequest
 from hudi_services.merging import merged_logs
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, LogFile
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import CompactionRequest, Mode, ValidateRequest
 from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
-from hudi_services.jobs.config_files import default_files, parse_assignments, read_properties
+from hudi_services.runs.config_files import default_files, parse_assignments, read_properties
 
 
 def test_the_form_that_hudi_reads(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean, clustering, undo
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import CleanRequest, Mode
 from hudi_services.locking.file_system import FileSystemProvider
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import CleanRequest, Mode
 from hudi_services.timeline.instant import Action, State
 
 from .repairs import both, cluster, hide_metadata, repair

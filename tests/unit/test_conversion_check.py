@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import CheckFailed
-from hudi_services.files import parquet_convert
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.files.parquet_convert import convert_column
-from hudi_services.files.parquet_evolution import build_node
-from hudi_services.files.parquet_footer import Physical
-from hudi_services.files.parquet_schema import Node, node
+from hudi_services.parquet import conversion
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.parquet.conversion import convert_column
+from hudi_services.parquet.file_schema import Node, node
+from hudi_services.parquet.footer import Physical
+from hudi_services.parquet.schema_evolution import build_node
 from hudi_services.rows.conversion_check import ConversionCheck
 
 from .parquet_samples import schema_of
@@ -296,9 +296,9 @@ def test_a_broken_conversion_commits_nothing(
     )
     pq.write_table(pa.table({"id": ["d"], "v": pa.array([value], new)}), tmp_path / "new.parquet", store_schema=False)
     assert rewrite(tmp_path, "new.parquet", "old.parquet", meta_fields=False).rows_in == 4
-    convert = parquet_convert._convert_leaf
+    convert = conversion._convert_leaf
     monkeypatch.setattr(
-        parquet_convert, "_convert_leaf", lambda *of: (found := convert(*of)).take(pa.array(range(len(found))[::-1]))
+        conversion, "_convert_leaf", lambda *of: (found := convert(*of)).take(pa.array(range(len(found))[::-1]))
     )
     with pytest.raises(CheckFailed, match="column v"):
         rewrite(tmp_path, "new.parquet", "old.parquet", meta_fields=False)

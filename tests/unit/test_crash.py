@@ -10,8 +10,8 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.report import State
+from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action
 

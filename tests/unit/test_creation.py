@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import hudi_services
 from hudi_services.errors import AlreadyExists, ConfigError
-from hudi_services.jobs import creation
+from hudi_services.ingest import creation
+from hudi_services.new_tables.definition import PartKind, TableDefinition
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.options.creation_keys import KeyGenerator
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
-from hudi_services.writing.definition import PartKind, TableDefinition
 
 from .faulty_storage import FaultyStorage, Killed
 

@@ -24,12 +24,15 @@ from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
-from hudi_services.jobs.report import Report, State, TableFacts
-from hudi_services.jobs.request import (
+from hudi_services.options import effects, keys, resolve
+from hudi_services.options.option import Phase
+from hudi_services.options.resolve import as_text
+from hudi_services.orphan_files import model as garbage_model
+from hudi_services.runs.config_files import read_properties
+from hudi_services.runs.report import Report, State, TableFacts
+from hudi_services.runs.request import (
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -46,10 +49,7 @@ from hudi_services.jobs.request import (
     WriteOperation,
     WriteRequest,
 )
-from hudi_services.options import effects, keys, resolve
-from hudi_services.options.option import Phase
-from hudi_services.options.resolve import as_text
-from hudi_services.orphan_files import model as garbage_model
+from hudi_services.runs.retries import run_with_retries
 from hudi_services.validation import model as validation_model
 from scripts.make_option_tables import page
 

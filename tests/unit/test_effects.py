@@ -27,8 +27,12 @@ from hudi_services.jobs import (
 )
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import (
+from hudi_services.new_tables.definition import TIME_PREFIXES
+from hudi_services.options import Option, creation_keys, effects, keys, lock_keys, resolve, writing_keys
+from hudi_services.options.idle_keys import BY_REASON, PREFIXES
+from hudi_services.options.not_honoured import DELETE_INDEXES, DELETE_STATISTICS, MAKE_INDEXES, NOT_HONOURED
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import (
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -44,10 +48,6 @@ from hudi_services.jobs.request import (
     WriteOperation,
     WriteRequest,
 )
-from hudi_services.options import Option, creation_keys, effects, keys, lock_keys, resolve, writing_keys
-from hudi_services.options.idle_keys import BY_REASON, PREFIXES
-from hudi_services.options.not_honoured import DELETE_INDEXES, DELETE_STATISTICS, MAKE_INDEXES, NOT_HONOURED
-from hudi_services.writing.definition import TIME_PREFIXES
 
 from .hudi_keys import OF_OTHER_BUNDLES, hudi_keys
 from .rides import FILTERS, create

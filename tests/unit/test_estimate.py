@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.base_files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_services.clustering.estimate import estimate_group
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.engine import LocalEngine
-from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
-from hudi_services.jobs.report import InOut, Report
-from hudi_services.jobs.request import Mode
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
+from hudi_services.runs.report import InOut, Report
+from hudi_services.runs.request import Mode
 
 from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack

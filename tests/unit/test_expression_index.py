@@ -13,31 +13,27 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
+from hudi_services.base_files.bloom import SIMPLE, BloomSettings, parse
+from hudi_services.base_files.slices import BaseFileSlices
+from hudi_services.derived_indexes.expression_index.file_records import ExpressionTask, expression_records
+from hudi_services.derived_indexes.expression_index.index import Computation, ExpressionIndex, expression_indexes
+from hudi_services.derived_indexes.expression_index.times import Zone
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable
-from hudi_services.files.bloom import SIMPLE, BloomSettings, parse
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.files.slices import BaseFileSlices
 from hudi_services.jobs import clean, clustering, validate
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
-from hudi_services.metadata.expression_index.file_records import ExpressionTask, expression_records
-from hudi_services.metadata.expression_index.index import (
-    Computation,
-    ExpressionIndex,
-    expression_indexes,
-)
-from hudi_services.metadata.expression_index.times import Zone
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile
-from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import BaseFile
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.runs.report import Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage

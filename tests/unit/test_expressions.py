@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.derived_indexes.expression_index.expressions import (
+    Expression,
+    NotComputed,
+    as_texts,
+    compile_expression,
+)
+from hudi_services.derived_indexes.expression_index.times import Zone, strftime_pattern
 from hudi_services.errors import ConfigError, UnsupportedTable
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.metadata.expression_index.expressions import Expression, NotComputed, as_texts, compile_expression
-from hudi_services.metadata.expression_index.times import Zone, strftime_pattern
 from hudi_services.metadata.statistics.values import BoundType, ValueType
+from hudi_services.parquet.column_type import ColumnType, Kind
 
 from .expression_samples import CALLS, TYPES, samples
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
-from hudi_services.files.parquet_schema import FileSchema
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows import external_sort

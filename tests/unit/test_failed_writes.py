@@ -10,7 +10,7 @@ from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
 from hudi_services.jobs import clean, clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.runs.request import Mode
 
 from .other_writers import OtherWriters
 from .repairs import LOCK, hide_metadata

@@ -13,10 +13,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile, NotFound, StorageError
 from hudi_services.file_cache import FileCache, shared_cache
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs.request import Mode
 from hudi_services.snapshot import is_unchanged
 from hudi_services.storage import FileInfo
 from hudi_services.storage_options import StorageOptions

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.files.avro_type import avro_columns
-from hudi_services.files.footer_entries import footer_entries
-from hudi_services.files.hudi_types import VECTOR_COLUMNS, vector_columns
-from hudi_services.files.parquet_evolution import build_node
-from hudi_services.files.parquet_schema import REQUIRED, FileSchema, node
+from hudi_services.base_files.footer_entries import footer_entries
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.avro_type import avro_columns
+from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
+from hudi_services.parquet.hudi_types import VECTOR_COLUMNS, vector_columns
+from hudi_services.parquet.schema_evolution import build_node
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings

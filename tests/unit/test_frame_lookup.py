@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.codecs.java_hash import file_group_indexes
-from hudi_services.jobs.frame_lookup import Division, _batches
+from hudi_services.ingest.frame_lookup import Division, _batches
 from hudi_services.merging.log_records import KEY
 from hudi_services.merging.spill import by_key
 from hudi_services.metadata.record_index.shards import Shards

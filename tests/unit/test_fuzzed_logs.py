@@ -13,8 +13,8 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError
 from hudi_services.jobs import compaction
-from hudi_services.jobs.request import CompactionRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.runs.request import CompactionRequest, Mode
 
 from ..tiers import DEEP
 from . import histories

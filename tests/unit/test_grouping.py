@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hudi_services.cli import grouping
 from hudi_services.cli.grouping import Grouping, grouped, grouping_of
 from hudi_services.cli.render import as_json, as_tables
-from hudi_services.jobs.report import Report, Row, TableFacts
+from hudi_services.runs.report import Report, Row, TableFacts
 
 from .corruptions import do_damage, wrong_column_stats, wrong_listing
 from .tables import unpack

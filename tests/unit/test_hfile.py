@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.codecs.cursor import Cursor
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CheckFailed, CorruptFile, UnsupportedTable
-from hudi_services.files import hfile_format, hfile_writer
-from hudi_services.files.cursor import Cursor
-from hudi_services.files.hfile_entries import decode_entries
-from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
-from hudi_services.files.hfile_reader import HFileReader, StoredRanges
-from hudi_services.files.hfile_writer import HFileStream, write_hfile
+from hudi_services.hfile import hfile_format, hfile_writer
+from hudi_services.hfile.hfile_entries import decode_entries
+from hudi_services.hfile.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
+from hudi_services.hfile.hfile_reader import HFileReader, StoredRanges
+from hudi_services.hfile.hfile_writer import HFileStream, write_hfile
 from hudi_services.object_storage import ObjectStorage
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "hfile"

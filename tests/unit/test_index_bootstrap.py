@@ -18,14 +18,14 @@ from hudi_services.errors import ConflictError, CorruptFile, NeedsRecovery, Noth
 from hudi_services.indexing.checkpoints import WORK_FOLDER, load_shards, shard_path
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import IndexRequest, Mode
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
 from hudi_services.metadata.records.model import BloomRecord, LocationRecord
-from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import State
+from hudi_services.runs.request import IndexRequest, Mode
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as TimelineState

@@ -13,10 +13,10 @@ from hudi_services.errors import ConflictError
 from hudi_services.indexing.build import _tasks
 from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import CleanRequest, IndexRequest, Mode
 
 from .faulty_storage import FaultyStorage
 from .repairs import both, cluster, repair

@@ -11,14 +11,14 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.metadata.record_index.locations import millis_of
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.metadata.records.model import LocationRecord
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import ValidateRequest
 
 from .faulty_storage import killed_anywhere
 from .other_writers import OtherWriters

@@ -13,10 +13,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import PartlyDone, StorageError
 from hudi_services.jobs import clean
 from hudi_services.jobs.inline_services import InlineServices
-from hudi_services.jobs.report import Report, TableFacts
-from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, TableFacts
+from hudi_services.runs.request import WriteOperation, WriteRequest
 
 from .rides import FILTERS, create
 from .tables import both_views, merged_rows, open_local

@@ -20,13 +20,13 @@ import pytest
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, NothingToDo
+from hudi_services.inputs import input_formats
+from hudi_services.inputs.input_files import InputFiles, find_files, input_rows
+from hudi_services.inputs.input_types import InputTypes
 from hudi_services.jobs import writing
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.options import resolve
-from hudi_services.writing import input_formats
-from hudi_services.writing.input_files import InputFiles, find_files, input_rows
-from hudi_services.writing.input_types import InputTypes
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import WriteOperation, WriteRequest
 
 from .rides import FILTERS, create
 from .tables import both_views

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.errors import ConfigError
-from hudi_services.files.avro_type import avro_columns
-from hudi_services.files.column_type import ColumnType, parquet_type
-from hudi_services.files.parquet_reader import open_base_file
+from hudi_services.inputs.input_files import InputFiles, find_files
+from hudi_services.inputs.input_types import InputTypes
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.avro_type import avro_columns
+from hudi_services.parquet.column_type import ColumnType, parquet_type
 from hudi_services.snapshot import current_schema
-from hudi_services.writing.input_files import InputFiles, find_files
-from hudi_services.writing.input_types import InputTypes
 from hudi_services.writing.schema import WriterSchema
 
 from .tables import both_views, open_local

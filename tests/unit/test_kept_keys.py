@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_services
-from hudi_services.jobs import kept_keys
+from hudi_services.ingest import kept_keys
 from hudi_services.metadata.record_index.lookup import look_up
 from hudi_services.versions import VERSIONS
 

@@ -12,10 +12,10 @@ from hudi_services.codecs.java_hash import file_group_indexes
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import IndexRequest
 from hudi_services.metadata.record_index.key_hash import HUDI, spread
 from hudi_services.options import resolve
+from hudi_services.runs.report import State
+from hudi_services.runs.request import IndexRequest
 
 from .tables import unpack
 from .test_index_bootstrap import indexed_locations, is_listed, real_locations

@@ -4,9 +4,9 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files.bloom import SIMPLE, BloomFilter
+from hudi_services.base_files.record_keys import MAX_KEY, MIN_KEY, RecordKeys
 from hudi_services.codecs.text_order import java_order, lower_bound, upper_bound
-from hudi_services.files.bloom import SIMPLE, BloomFilter
-from hudi_services.files.record_keys import MAX_KEY, MIN_KEY, RecordKeys
 
 # Where the two orders part, and both sides of it.
 _CHARACTERS = "\0aé\ud7ff\ue000\uff71\ufffe\uffff\U00010000\U0001f600\U0010ffff"

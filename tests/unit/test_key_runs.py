@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files import key_runs
+from hudi_services.base_files.key_runs import KeyRun, write_key_run
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound
-from hudi_services.files import key_runs
-from hudi_services.files.key_runs import KeyRun, write_key_run
 from hudi_services.object_storage import ObjectStorage
 
 ROWS = st.lists(

@@ -10,9 +10,9 @@ import pytest
 import hudi_services
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import writing
-from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.files.key_sort import sort_keys
+from hudi_services.base_files.key_sort import sort_keys
 
 # Few letters, and pieces that are longer than a word: many keys begin alike for long.
 ALIKE = st.lists(st.sampled_from([b"\0", b"a", b"b", b"\xff", b"0123456789abcdef", b"0123456789abcdee"]), max_size=6)

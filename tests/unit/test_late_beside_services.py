@@ -9,9 +9,9 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, NothingToDo
 from hudi_services.jobs import clean, clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import IndexRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.runs.report import State
+from hudi_services.runs.request import IndexRequest, Mode
 from hudi_services.timeline.instant import Action
 
 from ..tiers import DEEP

@@ -10,9 +10,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, NothingToDo
-from hudi_services.files.column_stats import ColumnStats, column_stats
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata.records.keys import (
@@ -22,7 +20,9 @@ from hudi_services.metadata.records.keys import (
     RECORD_INDEX,
     bloom_filter_key,
 )
-from hudi_services.metadata.rollback.lasting import lasting_in
+from hudi_services.metadata_updates.rollback.lasting import lasting_in
+from hudi_services.parquet.chunk_stats import ColumnStats, column_stats
+from hudi_services.runs.report import State as Outcome
 from hudi_services.storage import Storage
 
 from .corruptions import add_index, metadata_of, write_own
@@ -301,8 +301,8 @@ def test_ranges_that_nobody_knows_are_not_made_up(
     def unreadable(*args: Any) -> tuple[ColumnStats, ...]:
         raise CorruptFile("pages that nobody can read")
 
-    monkeypatch.setattr("hudi_services.files.slices.column_stats", unknown)
-    monkeypatch.setattr("hudi_services.files.slices.complete_stats", unreadable)
+    monkeypatch.setattr("hudi_services.base_files.slices.column_stats", unknown)
+    monkeypatch.setattr("hudi_services.base_files.slices.complete_stats", unreadable)
     before = kept(path)
     with pytest.raises(ConflictError, match=r"do not tell the range of label"):
         rolled_back(path, ts)

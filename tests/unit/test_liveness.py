@@ -26,8 +26,8 @@ from hudi_services.commit.markers import create_marker
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, WriteStat
+from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.timeline.instant import Action, State
 

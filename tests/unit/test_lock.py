@@ -13,11 +13,11 @@ from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
 from hudi_services.jobs import clean, clustering, rollback, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.recover import recover
-from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode, RecoverRequest
 from hudi_services.locking.file_system import FileSystemLock
 from hudi_services.locking.protocol import LockWait
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import CleanRequest, IndexRequest, Mode, RecoverRequest
 
 from .faulty_storage import FaultyStorage
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair

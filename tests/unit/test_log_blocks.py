@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CorruptFile
-from hudi_services.files import delete_records
-from hudi_services.files.block_contents import delete_block_content
-from hudi_services.files.delete_records import delete_block_keys
-from hudi_services.files.hfile_reader import HFileReader
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
+from hudi_services.hfile.hfile_reader import HFileReader
+from hudi_services.log_files import delete_records
+from hudi_services.log_files.block_contents import delete_block_content
+from hudi_services.log_files.delete_records import delete_block_keys
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "log"
 GOLDEN = sorted(FIXTURES.glob("*.log"))

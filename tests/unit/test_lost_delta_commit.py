@@ -8,9 +8,9 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError
 from hudi_services.jobs import clean, clustering
-from hudi_services.jobs.request import CleanRequest, Mode
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import CleanRequest, Mode
 
 from .repairs import both
 from .tables import RELEASES, open_local, request, unpack

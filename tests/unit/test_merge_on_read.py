@@ -13,17 +13,17 @@ import pytest
 from hudi_services.codecs.clustering_plan import SliceInfo, encode_clustering_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConflictError, CorruptFile, NothingToDo, UnsupportedTable
-from hudi_services.files.log_blocks import HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import log_file_name
+from hudi_services.file_names import log_file_name
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
+from hudi_services.log_files.log_blocks import HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.merging import merged_logs
 from hudi_services.merging.fold import Facts, Merged, Numbers
 from hudi_services.merging.rules import MergeRule
 from hudi_services.model import CommitMetadata, FileSlice, WriteStat
+from hudi_services.runs.report import State
+from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 

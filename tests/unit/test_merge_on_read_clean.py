@@ -16,9 +16,9 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, NothingToDo
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
 from hudi_services.model import FileSlice
+from hudi_services.runs.report import State
+from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
 

@@ -10,22 +10,22 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.files.block_contents import delete_block_content
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import log_file_name
+from hudi_services.file_names import log_file_name
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
-from hudi_services.jobs.report import CheckResult, Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import LookupRequest, Mode
+from hudi_services.log_files.block_contents import delete_block_content
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.record_index.locations import Location
 from hudi_services.metadata.records.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, column_stats_key
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, LocationRecord, RecordType, StatsRecord
 from hudi_services.model import CommitMetadata, FileSlice, LogFile, WriteStat
 from hudi_services.options import resolve
+from hudi_services.runs.report import CheckResult, Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import LookupRequest, Mode
 from hudi_services.timeline.instant import Action
 from hudi_services.validation.model import Doubt, Kind
 

@@ -14,17 +14,17 @@ from hudi_services.commit.rollback.earlier import Earlier
 from hudi_services.commit.rollback.restored_keys import restored_keys
 from hudi_services.commit.times import Times
 from hudi_services.errors import ConfigError, ConflictError, NothingToDo
-from hudi_services.files.log_blocks import HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import log_file_name
+from hudi_services.file_names import log_file_name
 from hudi_services.jobs import recover, rollback, undo
-from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.log_files.log_blocks import HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.records.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, column_stats_key
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.rollback.lasting import lasting_in
 from hudi_services.metadata.statistics.indexed_columns import described_columns
-from hudi_services.metadata.sync import sync_repair
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.metadata_updates.rollback.lasting import lasting_in
+from hudi_services.metadata_updates.sync import sync_repair
 from hudi_services.model import CommitMetadata
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files.file_writer import CREATED_BY
 from hudi_services.clustering.estimate import estimate_group
 from hudi_services.errors import CheckFailed
-from hudi_services.files.parquet_writer import CREATED_BY
-from hudi_services.jobs.rewrite_tasks import task_maker
 from hudi_services.merging import merged_logs
 from hudi_services.merging.log_records import KEY
 from hudi_services.merging.updates import ChangedRowGroups
@@ -21,6 +20,7 @@ from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.runs.rewrite_tasks import task_maker
 
 from . import histories
 from .tables import listed_view, open_local

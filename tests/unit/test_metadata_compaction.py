@@ -21,15 +21,15 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode
-from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.file_groups.compaction import Compacted, compact
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX, partition_id
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, Record, RecordType
-from hudi_services.metadata.rollback.lasting import may_be_merged
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.metadata_updates.rollback.lasting import may_be_merged
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import Mode
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline import instant as instants
 from hudi_services.timeline.compaction_trigger import Trigger

@@ -12,13 +12,13 @@ from hudi_services.codecs.compaction_plan import CompactionOperation, Compaction
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile, NeedsRecovery
-from hudi_services.files.names import PARTITION_METAFILE
+from hudi_services.file_names import PARTITION_METAFILE
 from hudi_services.jobs import clustering, undo, validate
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode, RepairRequest, ValidateRequest
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
+from hudi_services.runs.report import State
+from hudi_services.runs.request import Mode, RepairRequest, ValidateRequest
 from hudi_services.table.partition_metafile import metafile
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Instants

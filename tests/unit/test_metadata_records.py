@@ -6,9 +6,9 @@ import pytest
 
 from hudi_services.codecs.avro import AvroSchema
 from hudi_services.errors import CorruptFile, HudiServicesError
-from hudi_services.files.hfile_reader import HFileReader
-from hudi_services.files.log_blocks import BlockType, HeaderKey
-from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.hfile.hfile_reader import HFileReader
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.metadata.records.codec import decode_record, encode_record
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord, merge_records
 from hudi_services.metadata.records.schema import stored_schema, writer_schema

@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import CorruptFile
-from hudi_services.files.column_stats import ColumnStats
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.records.model import RecordType, StatsRecord, Stored, merge_records
 from hudi_services.metadata.statistics.column_stats import (
     NewFile,
@@ -21,6 +18,9 @@ from hudi_services.metadata.statistics.column_stats import (
 )
 from hudi_services.metadata.statistics.indexed_columns import index_columns
 from hudi_services.metadata.statistics.values import BoundType, ValueType
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.parquet.chunk_stats import ColumnStats
+from hudi_services.parquet.column_type import ColumnType, Kind
 
 from .metadata_tables import far_future, open_metadata, stats_of
 from .tables import open_local, unpack

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import CheckFailed, UnsupportedTable
-from hudi_services.files.column_stats import ColumnStats
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.files.log_blocks import BlockType
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.log_files.log_blocks import BlockType
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.metadata.statistics.column_stats import NewFile
-from hudi_services.metadata.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.metadata_updates.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.chunk_stats import ColumnStats
+from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.storage import Storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline.instant import Action, State

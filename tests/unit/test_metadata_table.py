@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import NeedsRecovery
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.metadata.file_groups.blocks import BlockFilter
 from hudi_services.metadata.table import MetadataLister, MetadataTable
 from hudi_services.model import FileSlice, LogFile

@@ -13,8 +13,8 @@ from hudi_services.commit.rollback.execution import is_still_completed, pending_
 from hudi_services.commit.timeline_copies import remove_instant
 from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed
-from hudi_services.files.log_blocks import BlockType, HeaderKey
-from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey
+from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot, reopen
 from hudi_services.storage import Storage

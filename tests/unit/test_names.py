@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.files import names
+from hudi_services import file_names
 
 UUID = "0b0b8b2e-7a0c-4f2a-9d53-0a5f2f0e4c11"
 
@@ -44,19 +44,19 @@ BAD_LOG = [
 
 @pytest.mark.parametrize(("name", "file_id", "token", "instant"), GOOD_BASE)
 def test_base_file_names(name: str, file_id: str, token: str, instant: str) -> None:
-    file = names.parse_base_file("p", name, 5)
+    file = file_names.parse_base_file("p", name, 5)
     assert file is not None
     assert (file.file_id, file.write_token, file.instant, file.path) == (file_id, token, instant, f"p/{name}")
 
 
 @pytest.mark.parametrize("name", BAD_BASE)
 def test_rejected_base_file_names(name: str) -> None:
-    assert names.parse_base_file("", name, 0) is None
+    assert file_names.parse_base_file("", name, 0) is None
 
 
 @pytest.mark.parametrize(("name", "version", "token", "suffix"), GOOD_LOG)
 def test_log_file_names(name: str, version: int, token: str, suffix: str) -> None:
-    file = names.parse_log_file("", name, 5)
+    file = file_names.parse_log_file("", name, 5)
     assert file is not None
     assert (file.file_id, file.version, file.write_token, file.suffix, file.path) == (
         f"{UUID}-0",
@@ -69,20 +69,20 @@ def test_log_file_names(name: str, version: int, token: str, suffix: str) -> Non
 
 @pytest.mark.parametrize("name", BAD_LOG)
 def test_rejected_log_file_names(name: str) -> None:
-    assert names.parse_log_file("", name, 0) is None
+    assert file_names.parse_log_file("", name, 0) is None
 
 
 @given(st.uuids(), st.tuples(*[st.integers(0, 10**6)] * 3), st.integers(0, 10**17 - 1))
 def test_round_trip(random: uuid.UUID, token: tuple[int, int, int], time: int) -> None:
     instant, write_token = f"{time:017}", "-".join(map(str, token))
-    file_id = names.new_file_id(random)
-    base = names.parse_base_file("", names.base_file_name(file_id, write_token, instant), 1)
+    file_id = file_names.new_file_id(random)
+    base = file_names.parse_base_file("", file_names.base_file_name(file_id, write_token, instant), 1)
     assert base is not None and (base.file_id, base.write_token, base.instant) == (file_id, write_token, instant)
-    log = names.parse_log_file("", names.log_file_name(file_id, instant, 3, write_token), 1)
+    log = file_names.parse_log_file("", file_names.log_file_name(file_id, instant, 3, write_token), 1)
     assert log is not None and (log.file_id, log.version, log.instant) == (file_id, 3, instant)
 
 
 @given(st.text())
 def test_any_text_is_parsed_or_refused(text: str) -> None:
-    names.parse_base_file("", text, 0)
-    names.parse_log_file("", text, 0)
+    file_names.parse_base_file("", text, 0)
+    file_names.parse_log_file("", text, 0)

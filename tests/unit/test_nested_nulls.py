@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
-from hudi_services.files.nested_nulls import has_required, relaxed
+from hudi_services.parquet.nested_nulls import has_required, relaxed
 from hudi_services.writing.schema import WriterSchema
 
 from .rides import create

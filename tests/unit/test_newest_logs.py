@@ -8,12 +8,12 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError
 from hudi_services.jobs import clustering, compaction
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import CompactionRequest, Mode
 from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import CompactionRequest, Mode
 
 from . import histories
 from .corruptions import GONE, write_own

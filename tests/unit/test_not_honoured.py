@@ -7,7 +7,7 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import ConfigError
-from hudi_services.jobs.creation import check_definition
+from hudi_services.ingest.creation import check_definition
 from hudi_services.options import resolve
 from hudi_services.options.not_honoured import NOT_HONOURED
 from hudi_services.options.option import Phase

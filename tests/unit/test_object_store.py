@@ -18,11 +18,11 @@ from hudi_services.errors import AlreadyExists, TableNotFound
 from hudi_services.jobs import clustering
 from hudi_services.jobs.clustering_late import hudi_has_clustered
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
+from hudi_services.runs.report import State
+from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import open_snapshot
 from hudi_services.timeline.instant import Action
 

@@ -11,8 +11,8 @@ import hudi_services
 from hudi_services.commit import newest_files
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import compaction
-from hudi_services.jobs.request import CompactionRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.runs.request import CompactionRequest, Mode
 
 from .rides import FILTERS, create
 from .tables import merged_rows, open_local

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import CheckFailed, ConfigError
-from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rewriting.data_skipping import ColumnBounds, Skipping, skipping
 from hudi_services.rows.curves import hilbert, z_order
 from hudi_services.rows.ordering import HILBERT, Z_ORDER, RowOrder, comparable, row_order
@@ -116,7 +116,7 @@ def spread(table: pa.Table) -> list[float]:
 
 
 def schema_of(table: pa.Table, folder: Any) -> FileSchema:
-    from hudi_services.files.parquet_reader import open_base_file
+    from hudi_services.base_files.file_reader import open_base_file
 
     return open_base_file(*write_pyarrow(folder, table)).schema
 

@@ -25,14 +25,14 @@ from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError, NothingToDo
-from hudi_services.files.names import base_file_name, parse_base_file
+from hudi_services.file_names import base_file_name, parse_base_file
 from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
 from hudi_services.orphan_files import data_files
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.table import partitions
 from hudi_services.table.facts import TimelineFacts

@@ -20,16 +20,16 @@ from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, NothingToDo
-from hudi_services.files.names import base_file_name
+from hudi_services.file_names import base_file_name
 from hudi_services.jobs import clustering
 from hudi_services.jobs.clean import clean
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.request import CleanRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files import find
 from hudi_services.orphan_files.find import find_orphan_files
 from hudi_services.orphan_files.model import Ages, Findings, Kept, OrphanKind
+from hudi_services.runs.request import CleanRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.storage import FileInfo
 from hudi_services.timeline.instant import Action

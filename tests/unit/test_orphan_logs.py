@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.files.log_blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import log_file_name
+from hudi_services.file_names import log_file_name
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.request import OrphanFilesMode
+from hudi_services.log_files.log_blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.orphan_files.model import Kept, OrphanKind
+from hudi_services.runs.request import OrphanFilesMode
 
 from . import histories
 from .repairs import hide_metadata

@@ -16,9 +16,9 @@ import pytest
 from hudi_services.cli import clustering as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, PartlyDone
-from hudi_services.jobs import config_files
-from hudi_services.jobs.report import Report, TableFacts
-from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.runs import config_files
+from hudi_services.runs.report import Report, TableFacts
+from hudi_services.runs.request import ClusteringRequest, Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 TS = "20260101000000000"

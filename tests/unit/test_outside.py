@@ -27,12 +27,15 @@ from hudi_services.errors import (
     SymbolicLink,
     UnsupportedTable,
 )
-from hudi_services.files.names import OWN_FOLDER
+from hudi_services.file_names import OWN_FOLDER
 from hudi_services.indexing.checkpoints import WORK_FOLDER
 from hudi_services.jobs import clean, clustering, orphan_files, recover, rollback, validate
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import (
+from hudi_services.model import CommitMetadata, FileSlice, WriteStat
+from hudi_services.options import resolve
+from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import (
     CleanRequest,
     IndexRequest,
     Mode,
@@ -41,9 +44,6 @@ from hudi_services.jobs.request import (
     RecoverRequest,
     ValidateRequest,
 )
-from hudi_services.model import CommitMetadata, FileSlice, WriteStat
-from hudi_services.options import resolve
-from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files.file_reader import BaseFileReader, open_base_file
+from hudi_services.base_files.file_writer import FILE_NAME_COLUMN, BaseFileWriter
+from hudi_services.base_files.page_copy import RowGroupCopier
 from hudi_services.codecs import thrift
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile
-from hudi_services.files.parquet_copy import RowGroupCopier
-from hudi_services.files.parquet_page_header import CRC
-from hudi_services.files.parquet_pages import Page, read_pages
-from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
-from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.request import IndexRequest, Mode
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.page_header import CRC
+from hudi_services.parquet.pages import Page, read_pages
+from hudi_services.runs.request import IndexRequest, Mode
 
 from ..tiers import DEEP
 from .parquet_samples import REAL_FILES, real_bytes

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.parquet_convert import convert_column, natural
-from hudi_services.files.parquet_footer import Physical
-from hudi_services.files.parquet_schema import node
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.conversion import convert_column, natural
+from hudi_services.parquet.file_schema import node
+from hudi_services.parquet.footer import Physical
 
 from .parquet_samples import schema_of
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.file_writer import FILE_NAME_COLUMN, WrittenFile
+from hudi_services.base_files.page_copy import RowGroupCopier, row_group_fingerprint
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import Struct
 from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError
-from hudi_services.files.parquet_codec import codec_called
-from hudi_services.files.parquet_copy import RowGroupCopier, row_group_fingerprint
-from hudi_services.files.parquet_footer import ColumnChunk, parse_footer
-from hudi_services.files.parquet_page_header import ChunkPlace
-from hudi_services.files.parquet_pages import Page, compressed, constant_pages, plain, read_pages
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, WrittenFile
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.compression import codec_called
+from hudi_services.parquet.footer import ColumnChunk, parse_footer
+from hudi_services.parquet.page_header import ChunkPlace
+from hudi_services.parquet.pages import Page, compressed, constant_pages, plain, read_pages
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
 

@@ -6,16 +6,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.errors import UnsupportedTable
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.avro_type import avro_columns
-from hudi_services.files.column_type import parquet_type
-from hudi_services.files.parquet_evolution import SourceSchema, agrees, build_node, resolve_target
-from hudi_services.files.parquet_footer import Physical, parse_footer
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.parquet_schema import FileSchema, node
-from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.avro_type import avro_columns
+from hudi_services.parquet.column_type import parquet_type
+from hudi_services.parquet.file_schema import FileSchema, node
+from hudi_services.parquet.footer import Physical, parse_footer
+from hudi_services.parquet.schema_evolution import SourceSchema, agrees, build_node, resolve_target
 
 from .parquet_samples import REAL_FILES, real_bytes, schema_of
 

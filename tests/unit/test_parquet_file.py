@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.file_writer import BaseFileWriter, check_pages
 from hudi_services.errors import CheckFailed, ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.parquet_footer import Physical, read_footer
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.parquet_schema import FileSchema, node
-from hudi_services.files.parquet_sort import sort_key
-from hudi_services.files.parquet_writer import BaseFileWriter, check_pages
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.file_schema import FileSchema, node
+from hudi_services.parquet.footer import Physical, read_footer
+from hudi_services.parquet.sort_keys import sort_key
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, schema_of, write_pyarrow
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files.slices import BaseFileSlices, describe
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.errors import CorruptFile, NotFound
-from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer
-from hudi_services.files.slices import BaseFileSlices, describe
 from hudi_services.model import BaseFile, FileSlice
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.footer import Physical, parse_footer, read_footer
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
 

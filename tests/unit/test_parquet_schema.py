@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import Struct
 from hudi_services.errors import CorruptFile
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.column_type import parquet_type
-from hudi_services.files.parquet_footer import Physical, parse_footer
-from hudi_services.files.parquet_schema import FileSchema, decimal_width, node
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.column_type import parquet_type
+from hudi_services.parquet.file_schema import FileSchema, decimal_width, node
+from hudi_services.parquet.footer import Physical, parse_footer
 
 from .parquet_samples import REAL_FILES, empty_footer, real_bytes, schema_of
 

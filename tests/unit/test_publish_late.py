@@ -14,10 +14,10 @@ from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo, StorageError
 from hudi_services.jobs import clustering, recover
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode, RecoverRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import Mode, RecoverRequest
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 

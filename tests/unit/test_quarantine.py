@@ -12,14 +12,14 @@ import pytest
 from hudi_services import __version__
 from hudi_services.clock import SystemClock
 from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, NothingToDo
-from hudi_services.files.names import base_file_name
+from hudi_services.file_names import base_file_name
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.storage import Storage
 
 from .archives import unpack_archived

@@ -17,9 +17,9 @@ from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
-from hudi_services.jobs.report import Report, Row, State
-from hudi_services.jobs.request import CleanRequest, Mode, RecoverRequest
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, Row, State
+from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Instants
 

@@ -16,10 +16,10 @@ from hudi_services.errors import (
     PermissionDenied,
     StorageError,
 )
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.report import Check, CheckResult, InOut, Report, State, TableFacts
-from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.options import keys, resolve
+from hudi_services.runs.report import Check, CheckResult, InOut, Report, State, TableFacts
+from hudi_services.runs.request import ClusteringRequest, Mode
+from hudi_services.runs.retries import run_with_retries
 
 
 def request(mode: Mode = Mode.EXECUTE) -> ClusteringRequest:

@@ -10,11 +10,11 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import Mode, ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.metadata.file_groups.reader import FileGroupReader, PartitionReader
 from hudi_services.options import resolve
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import Mode, ValidateRequest
 
 from .counting_storage import CountingStorage, Request, kind_of, reads_by_kind, repeated, rounds
 from .tables import request, unpack

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.attempts.attempt import Attempt
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
-from hudi_services.commit.attempt import Attempt
 from hudi_services.commit.checkpoints import (
     Checkpoint,
     CheckpointFile,
@@ -30,10 +30,6 @@ from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, JobLost, NothingToDo, PartlyDone, StorageError
 from hudi_services.jobs import clustering, recover
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata, LogCounts
 from hudi_services.object_storage import ObjectStorage
@@ -44,6 +40,10 @@ from hudi_services.rewriting.rewrite import RewriteResult
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.runs.report import Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
+from hudi_services.runs.retries import run_with_retries
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action, Instant, State
 

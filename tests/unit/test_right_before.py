@@ -19,11 +19,11 @@ from hudi_services.jobs import clean as cleaning
 from hudi_services.jobs import clustering
 from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import IndexRequest, ValidateRequest
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import IndexRequest, ValidateRequest
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .corruptions import do_damage, wrong_column_stats, wrong_listing

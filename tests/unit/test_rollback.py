@@ -12,10 +12,10 @@ from hudi_services.commit.lease import Lease
 from hudi_services.commit.markers import marker_folder
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import Mode
 from hudi_services.jobs.rollback import rollback
+from hudi_services.runs.report import Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import Mode
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State
 

@@ -10,20 +10,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files import file_writer, page_copy
+from hudi_services.base_files.file_reader import BaseFileReader
+from hudi_services.base_files.file_writer import BaseFileWriter
+from hudi_services.base_files.page_copy import Fingerprint, RowGroupCopier
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
-from hudi_services.files import parquet_copy, parquet_writer
-from hudi_services.files.parquet_codec import ParquetCodec
-from hudi_services.files.parquet_copy import Fingerprint, RowGroupCopier
-from hudi_services.files.parquet_pages import Page, compressed
-from hudi_services.files.parquet_reader import BaseFileReader
-from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
+from hudi_services.parquet.compression import ParquetCodec
+from hudi_services.parquet.pages import Page, compressed
 from hudi_services.rewriting import copy_plan
 from hudi_services.rewriting.decoding import DecodedGroup
 from hudi_services.rows.output import NewFile, Output, Writer
 from hudi_services.rows.sorting import RowSorter
+from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
@@ -149,7 +149,7 @@ def test_a_changed_byte_in_a_page(release: str, tmp_path: Path, monkeypatch: pyt
         turned = bytes([*page.body[:-1], page.body[-1] ^ 1])
         return compressed(dataclasses.replace(page, body=turned), codec)
 
-    monkeypatch.setattr(parquet_copy, "compressed", spoilt)
+    monkeypatch.setattr(page_copy, "compressed", spoilt)
     refused(unpack(release, tmp_path), COPIED)
 
 
@@ -158,8 +158,8 @@ def test_a_changed_byte_in_a_page(release: str, tmp_path: Path, monkeypatch: pyt
 def test_another_file_name_in_the_rows(
     release: str, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    constant = parquet_writer._constant
-    monkeypatch.setattr(parquet_writer, "_constant", lambda value, rows: constant(f"{value}x", rows))
+    constant = file_writer._constant
+    monkeypatch.setattr(file_writer, "_constant", lambda value, rows: constant(f"{value}x", rows))
     refused(unpack(release, tmp_path), options)
 
 

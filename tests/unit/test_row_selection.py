@@ -14,8 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hudi_services
-from hudi_services.files import row_selection
-from hudi_services.files.row_selection import in_parts, row_bytes, take_rows, take_table, value_codes, with_few_chunks
+from hudi_services.base_files import row_selection
+from hudi_services.base_files.row_selection import (
+    in_parts,
+    row_bytes,
+    take_rows,
+    take_table,
+    value_codes,
+    with_few_chunks,
+)
 from hudi_services.merging import spill, updates
 from hudi_services.writing import distinct_rows, row_store
 

@@ -12,9 +12,9 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode
 from hudi_services.model import FileSlice
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import Mode
 
 from ..tiers import DEEP
 from .faulty_storage import FaultyStorage, killed_anywhere

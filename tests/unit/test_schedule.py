@@ -16,13 +16,13 @@ from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clusteri
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering, undo
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode
 from hudi_services.metadata.file_groups.reader import FileGroupReader
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import keys
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 
 from .repairs import DEAD_AT_ONCE, repair

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_services
+from hudi_services.derived_indexes.secondary_index import SecondaryIndex, secondary_keys
 from hudi_services.errors import UnsupportedTable
 from hudi_services.metadata.records.model import SecondaryRecord
-from hudi_services.metadata.secondary_index import SecondaryIndex, secondary_keys
 from hudi_services.object_storage import ObjectStorage
 
 from ..interop.pristine import Pristine

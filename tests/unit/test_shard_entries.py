@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.codecs.avro import parse_schema
-from hudi_services.files.hfile_reader import HFileReader
-from hudi_services.files.hfile_writer import write_hfile
+from hudi_services.hfile.hfile_reader import HFileReader
+from hudi_services.hfile.hfile_writer import write_hfile
 from hudi_services.metadata.file_groups.reader import Layer
 from hudi_services.metadata.record_index.locations import Location, encode_location
 from hudi_services.metadata.record_index.shard_entries import LocationNumbers, ShardEntries

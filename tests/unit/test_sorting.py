@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.base_files import row_selection
+from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.row_selection import take_rows
 from hudi_services.errors import ConfigError
-from hudi_services.files import row_selection
-from hudi_services.files.parquet_reader import open_base_file
-from hudi_services.files.parquet_schema import FileSchema
-from hudi_services.files.row_selection import take_rows
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.rows.sorting import RowSorter
 

@@ -16,9 +16,9 @@ from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, PartlyDone, StorageError
 from hudi_services.jobs import clustering, rollback
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import Mode
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import Mode
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import NO_HEARTBEAT, both, repair

@@ -10,7 +10,9 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import UnsupportedTable
-from hudi_services.jobs.request import (
+from hudi_services.model import FileSlice
+from hudi_services.options import resolve
+from hudi_services.runs.request import (
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -25,8 +27,6 @@ from hudi_services.jobs.request import (
     WriteOperation,
     WriteRequest,
 )
-from hudi_services.model import FileSlice
-from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.support import BUCKETS, FEATURES, LOG_FILES, Operation, are_buckets, check_group, check_support
 from scripts.make_support_table import PAGE, page

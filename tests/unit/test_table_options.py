@@ -12,11 +12,11 @@ from hudi_services.cli.app import run
 from hudi_services.codecs.clustering_plan import decode_requested_replace, encode_clustering_plan
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.options import Option, keys, lock_keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 from hudi_services.rows.ordering import RowOrder
+from hudi_services.runs.request import Mode
 
 from .tables import RELEASES, digest, open_local, request, rows, unpack
 

@@ -15,8 +15,8 @@ from hudi_services.clock import SLOWEST, format_instant, next_instant, parse_ins
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.runs.request import Mode
 from hudi_services.table.time_zone import check_zone, drawing_zone
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State

@@ -12,11 +12,11 @@ from hudi_services.codecs.clustering_plan import ClusteringPlan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError
 from hudi_services.jobs import clean, clustering, recover, validate
-from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import CleanRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.metadata.records.keys import FILES, RECORD_INDEX
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.options import resolve
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.table_config import METADATA_TABLE_FOLDER
 from hudi_services.timeline.instant import Action
 

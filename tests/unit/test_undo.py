@@ -10,15 +10,15 @@ import pytest
 from hudi_services.codecs.clean_plan import CleanerPlan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NothingToDo
-from hudi_services.files.names import parse_base_file
+from hudi_services.file_names import parse_base_file
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
-from hudi_services.metadata.rollback.lasting import may_be_merged
+from hudi_services.metadata_updates.rollback.lasting import may_be_merged
 from hudi_services.model import CommitMetadata
+from hudi_services.runs.report import Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import Mode
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State

@@ -13,11 +13,11 @@ from hudi_services.commit import newest_files
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile, HudiServicesError, NothingToDo, UnsupportedTable
 from hudi_services.jobs import clustering, compaction, recover, rollback
-from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import CompactionRequest, Mode, RecoverRequest
 from hudi_services.model import BaseFile
 from hudi_services.options import resolve
 from hudi_services.recovery import findings
+from hudi_services.runs.report import Report
+from hudi_services.runs.request import CompactionRequest, Mode, RecoverRequest
 from hudi_services.table.support import BUCKETS, FEATURES, Operation
 
 from .repairs import repair

@@ -14,11 +14,12 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NothingToDo, UnsupportedTable
-from hudi_services.jobs import write_tasks, writing
-from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.ingest import write_tasks
+from hudi_services.jobs import writing
 from hudi_services.merging import merged_logs
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.table.view import FileSystemView
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import distinct_rows

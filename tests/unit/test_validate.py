@@ -20,13 +20,9 @@ from hudi_services.codecs.clean_plan import (
 )
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone, UnsupportedTable
-from hudi_services.files.names import parse_base_file
+from hudi_services.file_names import parse_base_file
 from hudi_services.jobs import clean, validate
-from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import CheckResult, Report
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import CleanRequest, ValidateRequest
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
@@ -43,6 +39,10 @@ from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
 from hudi_services.model import CommitMetadata, FileSlice
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.report import CheckResult, Report
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import CleanRequest, ValidateRequest
+from hudi_services.runs.retries import run_with_retries
 from hudi_services.storage import FileInfo, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State

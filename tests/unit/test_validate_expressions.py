@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_services.files.bloom import BloomSettings
-from hudi_services.jobs.attempts import run_with_retries
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import ValidateRequest
+from hudi_services.base_files.bloom import BloomSettings
 from hudi_services.jobs.validate import validate
 from hudi_services.metadata.records.keys import bloom_filter_key, column_stats_key
 from hudi_services.metadata.records.model import BloomRecord, Record, RecordType, StatsRecord
 from hudi_services.options import resolve
+from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.request import ValidateRequest
+from hudi_services.runs.retries import run_with_retries
 from hudi_services.validation.model import Kind
 
 from .corruptions import DEAD, Damage, do_damage

@@ -85,7 +85,7 @@ def _put_in(file: Path, columns: dict[str, tuple[pa.DataType, Callable[[int], An
 
 def _drop_range(file: Path, column: str) -> None:
     """As parquet-mr writes a column with NaN."""
-    from hudi_services.files.parquet_footer import parse_footer
+    from hudi_services.parquet.footer import parse_footer
 
     data = file.read_bytes()
     footer = parse_footer(data, file.name)

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.files import parquet_schema as ps
-from hudi_services.files.chunk_bounds import complete_stats
-from hudi_services.files.column_stats import ColumnStats
-from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.files.parquet_copy import RowGroupCopier
-from hudi_services.files.parquet_footer import Physical
-from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
-from hudi_services.files.parquet_schema import Leaf, node
-from hudi_services.files.parquet_writer import BaseFileWriter
-from hudi_services.files.value_bounds import BoundsOf
+from hudi_services.base_files.chunk_bounds import complete_stats
+from hudi_services.base_files.file_reader import BaseFileReader, open_base_file
+from hudi_services.base_files.file_writer import BaseFileWriter
+from hudi_services.base_files.page_copy import RowGroupCopier
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile, column_records, untold_columns
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet import file_schema as ps
+from hudi_services.parquet.chunk_stats import ColumnStats
+from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.parquet.file_schema import Leaf, node
+from hudi_services.parquet.footer import Physical
+from hudi_services.parquet.value_bounds import BoundsOf
 
 from .parquet_samples import write_pyarrow
 

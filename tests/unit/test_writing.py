@@ -15,10 +15,11 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated
-from hudi_services.jobs import write_execution, write_tasks, writing
-from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.ingest import write_execution, write_tasks
+from hudi_services.jobs import writing
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import base_files
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.errors import ConfigError
-from hudi_services.files.avro_type import avro_columns
-from hudi_services.files.column_type import parquet_type
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.parquet.avro_type import avro_columns
+from hudi_services.parquet.column_type import parquet_type
 from hudi_services.table.partition_metafile import create_metafiles
 from hudi_services.writing.kept_rows import divided
 from hudi_services.writing.row_store import Place, RowStore

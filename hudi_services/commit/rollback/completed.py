@@ -8,8 +8,8 @@ who restores.
 from collections.abc import Collection, Iterable, Mapping
 
 from ...errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
-from ...files.names import parse_base_file, parse_log_file
-from ...metadata.rollback.lasting import may_be_merged
+from ...file_names import parse_base_file, parse_log_file
+from ...metadata_updates.rollback.lasting import may_be_merged
 from ...model import CommitMetadata, FileSlice
 from ...snapshot import Snapshot, pending_clusterings, pending_compactions
 from ...table.view import FileGroupId

@@ -33,11 +33,11 @@ from ...codecs.rollback_plan import (
 )
 from ...concurrency import at_once
 from ...errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
-from ...files.names import parse_log_file
-from ...metadata.narrow_ranges import keeps_ranges
+from ...file_names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
-from ...metadata.rollback.restored import Restored
-from ...metadata.sync import sync_rollback
+from ...metadata_updates.narrow_ranges import keeps_ranges
+from ...metadata_updates.rollback.restored import Restored
+from ...metadata_updates.sync import sync_rollback
 from ...model import CommitMetadata, path_in
 from ...snapshot import Snapshot, live_names, reopen
 from ...table.facts import TimelineFacts

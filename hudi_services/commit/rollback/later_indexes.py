@@ -1,4 +1,4 @@
-"""Whether the indexes that keep a completed instant (`metadata.rollback.lasting`) can be repaired after its rollback.
+"""Whether the indexes that keep a completed instant can be repaired after its rollback.
 
                          a clustering                           any other write
     files                the deleted files leave it             the same
@@ -20,9 +20,9 @@ after the rollback.
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ...base_files.slices import describe
+from ...derived_indexes.expression_index.index import ExpressionIndex, expression_indexes
 from ...errors import ConflictError, UnsupportedTable
-from ...files.slices import describe
-from ...metadata.expression_index.index import ExpressionIndex, expression_indexes
 from ...metadata.record_index.shards import Shards
 from ...metadata.records.keys import (
     COLUMN_STATS,
@@ -33,9 +33,13 @@ from ...metadata.records.keys import (
     bloom_filter_key,
     column_stats_key,
 )
-from ...metadata.rollback.lasting import lasting_in
-from ...metadata.rollback.restored import columns_without_range, logs_without_statistics, without_record
 from ...metadata.table import MetadataTable
+from ...metadata_updates.rollback.lasting import lasting_in
+from ...metadata_updates.rollback.restored import (
+    columns_without_range,
+    logs_without_statistics,
+    without_record,
+)
 from ...model import BaseFile, CommitMetadata, FileSlice, LogFile
 from ...snapshot import Snapshot
 from ...timeline.instant import Instant

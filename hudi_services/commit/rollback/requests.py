@@ -22,8 +22,8 @@ from ...codecs.commit_metadata import UNKNOWN_OPERATION
 from ...codecs.rollback_plan import RollbackRequest
 from ...concurrency import at_once
 from ...errors import CorruptFile
-from ...files.log_reader import stored_blocks
-from ...files.names import parse_base_file, parse_log_file
+from ...file_names import parse_base_file, parse_log_file
+from ...log_files.log_reader import stored_blocks
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
 from ...table.facts import TimelineFacts

@@ -1,15 +1,15 @@
 """The slices and keys that readers see again after a rollback, for indexes that keep the instant's changes.
 
-`metadata.rollback.lasting` finds those indexes.
+`metadata_updates.rollback.lasting` finds those indexes.
 """
 
 from collections.abc import Collection, Iterator
 
 from ...codecs.rollback_plan import RollbackPlan
-from ...files.names import parse_log_file
+from ...file_names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
-from ...metadata.rollback.lasting import lasting_in
-from ...metadata.rollback.restored import Restored
+from ...metadata_updates.rollback.lasting import lasting_in
+from ...metadata_updates.rollback.restored import Restored
 from ...model import CommitMetadata, FileSlice, WriteStat
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId

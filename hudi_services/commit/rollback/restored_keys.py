@@ -1,4 +1,4 @@
-"""Locations of record keys after a rollback, for a record index that keeps the instant (`metadata.rollback.lasting`).
+"""Locations of record keys after a rollback, for a record index that keeps the instant.
 
 The keys are read before the first file is deleted, and stored in the marker folder of the rollback, in case it resumes:
 
@@ -19,9 +19,9 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...base_files.slices import SliceSource
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile, NotFound
-from ...files.slices import SliceSource
 from ...metadata.record_index.key_hash import HUDI, spread
 from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
 from ...metadata.record_index.locations import Location, millis_of

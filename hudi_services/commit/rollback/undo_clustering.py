@@ -6,9 +6,9 @@ long as no writer wrote to either. Rows that were written to other file groups s
 
 from collections.abc import Sequence
 
+from ...base_files.slices import describe
 from ...codecs.clustering_plan import SliceInfo
 from ...errors import CheckFailed, ConfigError, ConflictError
-from ...files.slices import describe
 from ...model import CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId

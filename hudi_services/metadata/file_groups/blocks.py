@@ -10,7 +10,7 @@ were rolled back never count: their command block would cancel them anyway.
 
 from collections.abc import Iterable
 
-from ...files.log_blocks import BlockType, LogBlock
+from ...log_files.log_blocks import BlockType, LogBlock
 from ...table.log_naming import INITIALISATION, LogNaming
 from ...timeline.active import Timeline
 from ...timeline.instant import Action

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ...concurrency import at_once
 from ...errors import CorruptFile, Outdated
-from ...files.log_blocks import LogBlock
-from ...files.names import parse_base_file, parse_log_file
+from ...file_names import parse_base_file, parse_log_file
+from ...log_files.log_blocks import LogBlock
 from ...model import BaseFile, FileSlice, LogFile, WriteStat
 from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER

@@ -20,7 +20,7 @@ from ...codecs.avro import load_schema
 from ...codecs.compaction_plan import COMPACT, CompactionOperation, CompactionPlan, encode_compaction_plan
 from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
-from ...files.names import base_file_name, parse_base_file, parse_log_file
+from ...file_names import base_file_name, parse_base_file, parse_log_file
 from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat
 from ...table.partitions import Files
 from ...timeline.compaction_trigger import Trigger

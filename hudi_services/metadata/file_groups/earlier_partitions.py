@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...errors import NotFound
-from ...files.names import PARTITION_METAFILE, instant_in
+from ...file_names import PARTITION_METAFILE, instant_in
 from ...limits import SMALL_FILE
 from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ...codecs.avro import AvroSchema, parse_schema
 from ...errors import CheckFailed
-from ...files.hfile_entries import entry_columns
-from ...files.hfile_reader import HFileReader, StoredRanges
-from ...files.hfile_writer import HFileStream
+from ...hfile.hfile_entries import entry_columns
+from ...hfile.hfile_reader import HFileReader, StoredRanges
+from ...hfile.hfile_writer import HFileStream
 from ...model import FileSlice
 from ...storage import Storage
 from ...table_config import METADATA_TABLE_FOLDER

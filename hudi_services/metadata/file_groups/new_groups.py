@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from ...codecs.avro import load_schema
 from ...concurrency import at_once
 from ...errors import AlreadyExists
-from ...files.block_contents import delete_block_content
-from ...files.log_blocks import BlockType, HeaderKey, LogBlock
-from ...files.log_writer import encode_block
-from ...files.names import PARTITION_METAFILE, base_file_name, log_file_name
+from ...file_names import PARTITION_METAFILE, base_file_name, log_file_name
+from ...log_files.block_contents import delete_block_content
+from ...log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ...log_files.log_writer import encode_block
 from ...model import CommitMetadata, WriteStat
 from ...storage import Storage
 from ...table.log_naming import INITIALISATION, LogNaming

@@ -14,10 +14,10 @@ from operator import itemgetter
 from ...codecs.avro import AvroSchema, parse_schema
 from ...codecs.hashing import file_group_index
 from ...errors import CorruptFile
-from ...files.delete_records import delete_block_keys
-from ...files.hfile_reader import HFileReader
-from ...files.log_blocks import BlockType, HeaderKey, LogBlock
-from ...files.log_reader import read_log_blocks
+from ...hfile.hfile_reader import HFileReader
+from ...log_files.delete_records import delete_block_keys
+from ...log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ...log_files.log_reader import read_log_blocks
 from ...model import FileSlice, LogFile
 from ..records.codec import decode_record
 from ..records.model import Record, Stored

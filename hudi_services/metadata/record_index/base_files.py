@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ...codecs.avro import parse_schema
-from ...files.hfile_writer import HFileStream
+from ...hfile.hfile_writer import HFileStream
 from ...storage import Storage
 from .shard_keys import ShardKeys
 

@@ -1,7 +1,7 @@
 """Runs of keys from file slices: keys and their locations, grouped by their shard of the index.
 
-A run is a file of `files.key_runs`; its text `locations` lists the locations that its location numbers stand for. The
-tasks that write the shards read their part of each run.
+A run is a file of `base_files.key_runs`; its text `locations` lists the locations that its location numbers stand for.
+The tasks that write the shards read their part of each run.
 """
 
 import json
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...base_files.key_runs import KeyRun, write_key_run
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile
-from ...files.key_runs import KeyRun, write_key_run
 from ...model import FileSlice
 from ...packing import pack
 from ...storage import Storage

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codecs.avro import AvroSchema, parse_schema
-from ...files.block_contents import delete_block_content
-from ...files.hfile_writer import HFileStream
-from ...files.log_blocks import BlockType, HeaderKey, LogBlock
-from ...files.log_writer import encode_block
+from ...hfile.hfile_writer import HFileStream
+from ...log_files.block_contents import delete_block_content
+from ...log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from ...log_files.log_writer import encode_block
 from ...storage import Storage
 from ..records.codec import encode_record
 from ..records.keys import RECORD_INDEX

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...base_files.key_sort import SortedRows, sort_keys
 from ...codecs.java_hash import file_group_indexes
-from ...files.hfile_reader import HFileReader
-from ...files.key_sort import SortedRows, sort_keys
+from ...hfile.hfile_reader import HFileReader
 from ..file_groups.reader import FileGroupReader
 from ..records.keys import RECORD_INDEX
 from ..table import MetadataTable

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...base_files.key_sort import SortedRows, sort_keys
 from ...codecs.avro import AvroSchema
-from ...files.key_sort import SortedRows, sort_keys
 from ..file_groups.reader import FileGroupReader, Layer
 from ..records.codec import decode_record
 from ..records.model import SecondaryRecord

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...base_files.key_runs import KeyRun
+from ...base_files.key_sort import sort_keys
 from ...codecs.avro import AvroSchema
 from ...concurrency import at_once
-from ...files.key_runs import KeyRun
-from ...files.key_sort import sort_keys
 from ...packing import pack
 from ...storage import Storage
 from .key_reading import run_locations

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from ...files.column_stats import ColumnStats
-from ...files.column_type import ColumnType, Kind
 from ...model import path_in
+from ...parquet.chunk_stats import ColumnStats
+from ...parquet.column_type import ColumnType, Kind
 from ..records.keys import column_stats_key, partition_stats_key
 from ..records.model import Record, RecordType, StatsRecord, Stored
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest

@@ -17,9 +17,9 @@ from ...codecs.hashing import xxh64_key
 from ...codecs.json_text import parse_json
 from ...codecs.table_schema import META_COLUMNS, parse_table_schema
 from ...errors import CorruptFile
-from ...files.avro_type import avro_columns
-from ...files.column_stats import ColumnStats
-from ...files.column_type import ColumnType
+from ...parquet.avro_type import avro_columns
+from ...parquet.chunk_stats import ColumnStats
+from ...parquet.column_type import ColumnType
 from ...storage import Storage
 from ...table_config import TableConfig
 from ...versions import TableVersion

@@ -29,7 +29,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Any
 
-from ...files.value_bounds import order_key
+from ...parquet.value_bounds import order_key
 
 Wrapped = tuple[str, Any]
 """(wrapper name without namespace, value as it is stored)."""

@@ -12,8 +12,8 @@ from typing import Any
 from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering, index_bootstrap
-from hudi_services.jobs.report import Report
 from hudi_services.metadata.records.keys import RECORD_INDEX
+from hudi_services.runs.report import Report
 from hudi_services.timeline.instant import Action
 
 from ..tables import open_local

@@ -17,8 +17,14 @@ from unittest.mock import patch
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clean, clustering, index_bootstrap, orphan_files, rollback
-from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
+from hudi_services.runs.request import (
+    CleanRequest,
+    IndexRequest,
+    Mode,
+    OrphanFilesMode,
+    OrphanFilesRequest,
+)
 
 from ..archives import unpack_archived
 from ..faulty_storage import FaultyStorage, Killed

@@ -11,11 +11,11 @@ from typing import Any
 from hudi_services.codecs.avro import parse_schema, read_container, read_datum, write_container, write_datum
 from hudi_services.codecs.properties import format_properties, parse_properties
 from hudi_services.codecs.thrift import ListValue, Struct, decode_struct, encode_struct
-from hudi_services.files.hfile_reader import HFileReader
-from hudi_services.files.hfile_writer import write_hfile
-from hudi_services.files.log_blocks import BlockType, LogBlock
-from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import encode_block
+from hudi_services.hfile.hfile_reader import HFileReader
+from hudi_services.hfile.hfile_writer import write_hfile
+from hudi_services.log_files.log_blocks import BlockType, LogBlock
+from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.log_files.log_writer import encode_block
 
 _TEXTS = (
     "",

@@ -1,0 +1,343 @@
+"""The execution of a plan that writes new files: begun and finished under the table's lock, with the work in between.
+
+begin      take up an earlier attempt that left checkpoints, or roll it back; heartbeat, .inflight
+(work)     a marker, then the file, for every new file; a checkpoint for every finished group
+finish     files of dead task attempts, then `transaction.complete` with the draft
+clean-up   markers, heartbeat, checkpoints
+"""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from ..clock import duration
+from ..commit.begun_rollbacks import rollbacks_of
+from ..commit.checkpoints import checkpointed_files, checkpoints, delete_checkpoints
+from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
+from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.expectations import Expectation
+from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
+from ..commit.markers import delete_markers, read_markers
+from ..commit.new_files import NewFiles
+from ..commit.rollback.execution import drop_requested, pending_rollback, roll_back
+from ..commit.settings import TransactionSettings
+from ..commit.times import Times
+from ..commit.transaction import Transaction, begin, expect, publish
+from ..concurrency import at_once
+from ..errors import (
+    ConflictError,
+    HudiServicesError,
+    JobLost,
+    LockBusy,
+    NothingToDo,
+    PartlyDone,
+)
+from ..file_names import parse_base_file
+from ..metadata.table import MetadataTable
+from ..snapshot import Snapshot, reopen
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant, State
+from .late_attempts import delete_staged
+from .late_plan import LatePlan
+from .leased import LeasedAttempt
+
+
+class Attempt(LeasedAttempt):
+    """One execution of a requested plan, between `begin` and `finish`; a context manager that cleans up.
+
+    `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
+    whose inputs are stale is dropped, because it can never be executed. An error rolls the attempt back and leaves the
+    table as it was. An attempt whose job was lost or interrupted stays if it has checkpoints; the next attempt takes
+    it up. With a `late` plan the caller takes the attempt back.
+    """
+
+    def __init__(
+        self,
+        table: Snapshot,
+        instant: Instant,
+        operation: str,
+        inputs: Sequence[Expectation],
+        settings: TransactionSettings,
+        late: LatePlan | None = None,
+    ) -> None:
+        super().__init__(Transaction(table, lease_name(instant), f"execute {instant.ts}", settings))
+        self.table = table
+        self.instant = instant
+        self._what = f"the {operation} {instant.ts}"
+        self._inputs = tuple(inputs)
+        self._settings = settings
+        self._late = late
+        self._begun = False
+        self._rollbacks: frozenset[str] = frozenset()
+        """The rollback instants on the timeline when this attempt began."""
+        self._files: frozenset[str] = frozenset()
+        """Paths of the new files, also of groups that were dropped, once `finish` was called."""
+        self.taken_up = False
+        """Whether this attempt continues an earlier one: tasks may find that their groups are finished."""
+        self.rolled_back: list[str] = []
+        """Rollback instants that this attempt made."""
+        self.files = NewFiles.in_place(table.storage, instant.ts)
+        self.begun_meanwhile: list[str] = []
+        """Writes of others that have begun while a late plan was committed, without a shared lock."""
+        self.completed_at = 0.0
+        """When the commit was complete, by the monotonic clock, seconds."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the plan is published with the commit."""
+        return self._late is not None
+
+    def _failed(self, error: BaseException) -> None:
+        # An attempt at a plan that nobody knows is taken back by its job, wherever it has failed.
+        if self._begun and self._late is None:
+            self._undo_or_leave(error)
+
+    def expected_instant(self, table: Snapshot) -> str:
+        """The instant at which `finish` commits, whatever `table` has."""
+        return self.instant.ts
+
+    def finish(
+        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
+    ) -> None:
+        """Make the new files of `draft` visible and the replaced file groups invisible, in one atomic step.
+
+        `afterwards` is called after that step under the same lock, with the metadata table as it was before the step
+        and a source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone when
+        the commit is complete but the lock could not be released. Nothing was written when an expectation of the draft
+        raises: `finish` may be called again with another draft.
+        """
+        self._files |= draft.paths
+        ts = self.instant.ts
+        plan = ts if self._late is None else NEW_PLAN
+        with self._transaction.section(f"commit {ts}", plan=plan, completes=self._what) as current:
+            self._require_ours(current)
+            # If this process was stopped for long, another process may have taken over, and own the files to delete.
+            current.check_held()
+            expect(current, draft)
+            remove_strays(current, ts, draft.paths)
+            if self._late is not None:
+                current = self._late.show(current, self.instant, draft, attempt=ts)
+            watched = current if self._late is None else self._late.watched(current, self.instant)
+            times = Times(watched, self._settings.skew_millis)
+            try:
+                publish(watched, draft, times.next)
+            except TakenOver:
+                self._delete_unclaimed(current)
+                raise
+            self._begun, self.completed_at = False, time.monotonic()
+            if self._late is not None:
+                self.begun_meanwhile = self._late.begun_meanwhile(current, self.instant)
+            if afterwards is not None and current.metadata is not None:
+                afterwards(current.metadata, Times(current, 0, after=times.last).next)
+        self._transaction.forget()
+
+    def clean_up(self) -> None:
+        """Remove heartbeat, markers and checkpoints; readers do not see them, so that a failure here does no harm."""
+        self._transaction.clean_up(self.instant.ts)
+        if self.is_late:
+            delete_staged(self.table.storage, self.instant.ts)
+
+    def _begin(self) -> None:
+        ts = self.instant.ts
+        with self._transaction.section(f"begin {ts}", plan=ts, beside_writers=self._late is not None) as current:
+            found = self._require_pending(current)
+            # The next Hudi writer would finish a pending rollback, even if the plan was executed meanwhile.
+            begun_rollback = pending_rollback(current, found.ts)
+            done: frozenset[str] = frozenset()
+            if found.state is State.INFLIGHT or begun_rollback is not None:
+                self._refuse_live(current, found, begun_rollback)
+                if begun_rollback is None:
+                    done = self._done_before(current, found)
+                if not done:
+                    self.rolled_back.append(
+                        roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
+                    )
+                    current = reopen(current)
+            try:
+                self._check_inputs(current)
+            except StaleInput as stale:
+                current.check_held()
+                drop_requested(current, self.instant)
+                raise _dropped(stale, ts) from stale
+            self.taken_up = bool(done)
+            current.check_held()
+            if not done:
+                delete_checkpoints(current.storage, ts)
+            # A task that outlived the process of an earlier attempt may have written after the attempt's rollback.
+            remove_strays(current, ts, done)
+            if not done:
+                delete_markers(current.storage, ts)
+            self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
+            self._transaction.beat(ts)
+            if not done:
+                begin(current, self.instant)
+            self._begun = True
+            self.table = current
+
+    def _check_inputs(self, current: Snapshot) -> None:
+        for one in self._inputs:
+            one.check(current)
+
+    def _done_before(self, current: Snapshot, dead: Instant) -> frozenset[str]:
+        """The files of the groups that a dead attempt finished; none when the inputs of the plan are stale."""
+        try:
+            self._check_inputs(current)
+        except StaleInput:
+            return frozenset()
+        return _done_files(current, dead)
+
+    def _refuse_live(self, current: Snapshot, found: Instant, rollback: Instant | None) -> None:
+        """Raise LockBusy while a Hudi process may be executing the plan, or rolling the attempt back.
+
+        For our own attempts and rollbacks the leases decide.
+        """
+        lease = self._transaction.lease
+        if rollback is not None:
+            signs, what = rollback_liveness(current, rollback, self._settings, held=lease), "rolled back"
+        else:
+            signs, what = liveness(current, found, self._settings, held=lease), "executed"
+        if not signs.alive:
+            return
+        # Our lease must not make this attempt look like one of ours to the next run.
+        self._transaction.forget()
+        silence = duration(now_millis(current) - signs.last_sign_millis)
+        raise LockBusy(
+            f"{current.storage.root}: {self._what} is being {what} by another process, which gave a sign "
+            f"of life {silence} ago",
+            hint="wait for it; without a sign for two minutes where it gives a heartbeat, else for "
+            "hudi.services.abandoned.after.minutes, it counts as dead",
+        )
+
+    def _require_pending(self, current: Snapshot) -> Instant:
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None:
+            raise ConflictError(f"{current.storage.root}: {self._what} was rolled back by another process")
+        if found.is_completed:
+            raise NothingToDo(f"{self._what} is completed already")
+        return found
+
+    def _require_ours(self, current: Snapshot) -> Instant:
+        """The inflight instant, if it is still the one that this attempt began.
+
+        Otherwise delete the new files and raise ConflictError or NothingToDo: readers would take the files, which bear
+        the instant of the plan, for files of its commit. Files that another attempt at the plan has taken over stay.
+        """
+        try:
+            self._transaction.lease.check()
+            found = self._require_pending(current)
+            taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
+            if taken or found.state is not State.INFLIGHT:
+                raise TakenOver(
+                    f"{current.storage.root}: {self._what} was rolled back by another process",
+                    hint="nothing was committed; execute again when that process has ended",
+                )
+            return found
+        except (ConflictError, NothingToDo):
+            self._delete_unclaimed(current)
+            raise
+
+    def _delete_unclaimed(self, current: Snapshot) -> None:
+        at_once(current.storage.delete_output, sorted(self._files - claimed_files(current, self.instant)))
+
+    def _is_published(self, current: Snapshot) -> bool:
+        """Whether this attempt has completed the instant."""
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None or not found.is_completed or not self._files:
+            return False
+        return committed_files(current, found) <= self._files
+
+    def _undo_or_leave(self, error: BaseException) -> None:
+        """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
+        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
+        if not kept:
+            self._undo(error)
+        elif isinstance(error, JobLost):
+            raise JobLost(
+                f"{error.message}; {kept} finished groups are kept",
+                hint=f"{error.hint}; the next execute does the rest",
+            ) from error
+
+    def _count_done(self) -> int:
+        """The number of checkpoints of this attempt; 0 when they cannot be listed."""
+        try:
+            current = reopen(self.table)
+            return len(checkpoints(current, self._require_pending(current)))
+        except HudiServicesError:
+            return 0
+
+    def _undo(self, error: BaseException) -> None:
+        stale = isinstance(error, StaleInput)
+        published = False
+        try:
+            with self._transaction.section(f"undo {self.instant.ts}", repairs=self.instant.ts) as current:
+                published = self._is_published(current)
+                found = self._require_ours(current)
+                times = Times(current, self._settings.skew_millis)
+                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
+        except HudiServicesError:
+            # The first error is what the operator must read; the next execute rolls this attempt back.
+            if published:
+                # The store reported a failure although it had stored the file.
+                raise PartlyDone(f"{self._what} is complete, in spite of: {error}") from error
+            with suppress(HudiServicesError):
+                self._remove_strays_of_another()
+            return
+        if stale:
+            raise _dropped(error, self.instant.ts) from error
+
+    def _remove_strays_of_another(self) -> None:
+        """When another process has completed the instant: delete our files, which readers would take for committed.
+
+        They are not known before `finish`. The commit names every file that stays, whoever is at work.
+        """
+        current = reopen(self.table)
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is not None and found.is_completed and not self._is_published(current):
+            remove_strays(current, self.instant.ts, committed_files(current, found))
+
+
+def _dropped(stale: BaseException, ts: str) -> StaleInput:
+    return StaleInput(
+        f"{stale}: the plan {ts} cannot be executed any more and was dropped",
+        hint="no row was touched; schedule a new plan",
+    )
+
+
+def _done_files(table: Snapshot, attempt: Instant) -> frozenset[str]:
+    return frozenset(file.path for group in checkpoints(table, attempt) for file in group.files)
+
+
+def committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
+    stats = table.timeline.read_commit(completed).stats
+    return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
+
+
+def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
+    """Base files in the commit of the instant, or, while it is pending, files that another attempt may commit.
+
+    Read anew, because this process may have been stopped for long since `table` was opened. Checkpoints are read first:
+    the process that completes the instant deletes them only afterwards, so that one of the two reads finds the files.
+    """
+    claimed = checkpointed_files(table.storage, instant.ts)
+    current = reopen(table)
+    found = current.timeline.find(instant.ts, instant.action)
+    return committed_files(current, found) if found is not None and found.is_completed else claimed
+
+
+def remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
+    """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
+
+    Files of repeated tasks are found by their markers. Files of earlier attempts, written after the rollback by tasks
+    that outlived their driver, have no markers any more: they are found by listing the partitions of `paths`.
+    """
+    partitions = sorted({path.rpartition("/")[0] for path in paths})
+    lister = StorageLister(table.storage)
+    with ThreadPoolExecutor(1) as pool:
+        listed = pool.submit(lister.load, partitions)
+        found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+        listed.result()
+    found |= {(partition, name) for partition in partitions for name in lister.files(partition)}
+    bases = (parse_base_file(partition, name, 0) for partition, name in found)
+    strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
+    at_once(table.storage.delete_output, strays)

@@ -1,0 +1,166 @@
+"""One write of rows, from its instant to its commit.
+
+    begin      under the table's lock: the instant, its lease and heartbeat, the requested file: <ts>.commit.requested,
+               or of a write that replaces file groups <ts>.replacecommit.requested
+    (look up)  the table as it is from now on: what is completed later is compared at the end
+    workload   <ts>.inflight: which file groups are updated, and how many rows each of them gets
+    (work)     a marker, then the file, for every new file
+    finish     under the lock: the heartbeat, the conflicts, files of dead tasks, `transaction.publish` with the draft
+    clean-up   markers, heartbeat
+
+The order is that of Hudi 1.1 and later (BaseHoodieWriteClient.startCommit, commitStats): a writer of Hudi that begins
+later sees the requested file, and one that commits later compares its file groups with ours.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+from ..commit.critical_section import critical_section
+from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.liveness import lease_name
+from ..commit.new_files import NewFiles
+from ..commit.rollback.execution import pending_rollback, roll_back
+from ..commit.settings import TransactionSettings
+from ..commit.timeline_copies import remove_instant
+from ..commit.times import Times, refuse_ahead
+from ..commit.transaction import Transaction, begin, expect, publish
+from ..errors import ConflictError, HudiServicesError, NothingToDo, PartlyDone
+from ..metadata.table import MetadataTable
+from ..snapshot import Snapshot, reopen
+from ..timeline.instant import Action, Instant, State
+from .attempt import committed_files, remove_strays
+from .leased import end
+
+
+class WriteAttempt:
+    """A context manager that begins a write, and rolls it back after an error.
+
+    `operation` names it for people. `requested` is the content of the requested file, of the action `action`. `first`
+    is called with the table under the lock, before the instant is drawn, and with a source of instants; it may change
+    the table, and returns it as it is then. Entering raises the errors of `critical_section`.
+    """
+
+    def __init__(
+        self,
+        table: Snapshot,
+        operation: str,
+        settings: TransactionSettings,
+        first: Callable[[Snapshot, TimesSource], Snapshot],
+        action: Action = Action.COMMIT,
+        requested: bytes = b"",
+    ) -> None:
+        self.table = table
+        """From the beginning on: the table as it was when the requested file was there."""
+        self._operation = operation
+        self._settings = settings
+        self._first = first
+        self._action = action
+        self._requested = requested
+        self._instant: Instant | None = None
+        self._transaction: Transaction | None = None
+        self._files: frozenset[str] = frozenset()
+
+    def __enter__(self) -> "WriteAttempt":
+        try:
+            with critical_section(self.table, f"begin the {self._operation}", self._settings) as current:
+                times = Times(current, self._settings.skew_millis, is_writer=True)
+                current = self._first(current, times.next)
+                ts = times.next()
+                refuse_ahead(current, ts)
+                name = current.timeline.layout.file_name(ts, self._action, State.REQUESTED)
+                instant = Instant(ts, self._action, State.REQUESTED, None, name)
+                self._transaction = Transaction(self.table, lease_name(instant), f"write {ts}", self._settings)
+                self._transaction.__enter__()
+                self._transaction.beat(ts)
+                current.check_held()
+                self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
+            self.table = reopen(self.table)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._transaction is not None:
+            end(self._transaction, error, self._failed)
+
+    @property
+    def instant(self) -> Instant:
+        assert self._instant is not None, "the attempt has begun"
+        return self._instant
+
+    @property
+    def files(self) -> NewFiles:
+        """Where the new files are."""
+        return NewFiles.in_place(self.table.storage, self.ts)
+
+    @property
+    def ts(self) -> str:
+        """The time of the instant."""
+        return self.instant.ts
+
+    def start(self, workload: bytes) -> None:
+        """Create the inflight file. Raises ConflictError when the instant was rolled back meanwhile."""
+        begin(self.table, self.instant, workload)
+
+    def finish(
+        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
+    ) -> None:
+        """Make the new files of `draft` visible, in one atomic step; `afterwards` as for `Attempt.finish`.
+
+        Raises the errors of `transaction.complete`, and ConflictError when another process has rolled the write back,
+        as Hudi's writers do with one that they take for dead.
+        """
+        assert self._transaction is not None, "the attempt has begun"
+        self._files = draft.paths
+        what = f"the {self._operation} {self.ts}"
+        with self._transaction.section(f"commit {self.ts}", own=self.ts, completes=what) as current:
+            self._require_ours(current)
+            current.check_held()
+            expect(current, draft)
+            remove_strays(current, self.ts, draft.paths)
+            times = Times(current, self._settings.skew_millis)
+            publish(current, draft, times.next)
+            if afterwards is not None and current.metadata is not None:
+                afterwards(current.metadata, Times(current, 0, after=times.last).next)
+        self._transaction.forget()
+
+    def clean_up(self) -> None:
+        """Remove heartbeat and markers; readers do not see them, so that a failure here does no harm."""
+        assert self._transaction is not None, "the attempt has begun"
+        self._transaction.clean_up(self.ts)
+
+    def _require_ours(self, current: Snapshot) -> Instant:
+        found = current.timeline.find(self.ts, self._action)
+        if found is None or found.is_completed or pending_rollback(current, self.ts) is not None:
+            raise ConflictError(
+                f"{current.storage.root}: the {self._operation} {self.ts} was rolled back by another writer",
+                hint="nothing was committed. A writer of Hudi does so when it cleans failed writes eagerly: set "
+                "hoodie.cleaner.policy.failed.writes=LAZY, hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+                " and a lock provider in both writers, or write when no other writer is at work",
+            )
+        return found
+
+    def _failed(self, error: BaseException) -> None:
+        """Roll the write back. Raises PartlyDone when it is complete in spite of `error`."""
+        assert self._transaction is not None, "the attempt has begun"
+        if self._instant is None or isinstance(error, PartlyDone):
+            return
+        is_complete = False
+        # The first error is what the operator must read; the next write rolls this one back.
+        with suppress(HudiServicesError):
+            with self._transaction.section(f"undo {self.ts}", repairs=self.ts) as current:
+                found = current.timeline.find(self.ts, self._action)
+                if found is not None and found.is_completed:
+                    is_complete = committed_files(current, found) == self._files
+                elif found is not None and isinstance(error, NothingToDo):
+                    # There is no file to delete, and nobody needs to know.
+                    remove_instant(current, found)
+                elif found is not None:
+                    roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=False)
+            self._transaction.forget()
+        if is_complete:
+            raise PartlyDone(f"the {self._operation} {self.ts} is complete, in spite of: {error}") from error

@@ -1,0 +1,388 @@
+"""Reading file slices: the interface between code that needs the rows of a slice and the files that hold them.
+
+    SliceSource    opens slices; is sent with every task to the executors
+    SliceReader    one open slice: schema, rows, record keys, row groups to copy, statistics
+    SliceFacts     the facts of a slice that are known without its rows
+
+`BaseFileSlices` is the source for slices that are a base file alone. Slices with log files need a source of their own,
+which merges them; no module above this one opens a base file by itself.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from ..calendars.calendar import FileCalendar
+from ..concurrency import at_once
+from ..errors import CorruptFile, UnsupportedTable
+from ..model import BaseFile, FileSlice, LogCounts
+from ..parquet.chunk_stats import ColumnStats, column_stats
+from ..parquet.file_schema import FileSchema
+from ..parquet.footer import Footer, RowGroup, using_footer
+from ..storage import Storage
+from .bloom import SIMPLE
+from .chunk_bounds import complete_stats
+from .file_reader import BaseFileReader
+from .record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
+
+RECORD_KEY = "_hoodie_record_key"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRowGroup:
+    """One row group of a base file whose rows are rows of the slice as they are: the row group may be copied."""
+
+    reader: BaseFileReader
+    index: int
+
+    @property
+    def facts(self) -> RowGroup:
+        return self.reader.row_groups[self.index]
+
+    @property
+    def rows(self) -> int:
+        return self.facts.num_rows
+
+    def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
+        """Its first rows, as a sample; the arguments are those of `BaseFileReader.pieces`."""
+        pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
+        piece = next(pieces)
+        pieces.close()
+        self.reader.release()
+        return piece
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Consecutive rows of a slice: those of one row group of its base file, or those that only log records have."""
+
+    slice: "SliceReader"
+    index: int | None
+    """The number of the row group; None for the rows that only log records have."""
+    rows: int
+    """Rows that readers see."""
+    stored_bytes: int
+    """Bytes of the rows as they are stored in a base file; an estimate when rows must be merged."""
+    stored: StoredRowGroup | None
+    """The row group, when all its rows are rows of the slice as they are stored; None when they must be decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomBits:
+    """The bloom filter of record keys as a base file holds it."""
+
+    type_code: str
+    bits: bytes
+
+
+class SliceFacts(Protocol):
+    """The facts of a slice that are known without reading its rows. Reading a property raises CorruptFile."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that readers see."""
+
+    @property
+    def most_rows(self) -> int:
+        """Rows and log records: no fewer than `rows`, and known without a merge."""
+
+    @property
+    def row_groups(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[ColumnStats, ...]:
+        """The statistics of its columns, with ranges where the files have them."""
+
+    @property
+    def bloom(self) -> BloomBits | None:
+        """Its bloom filter; None when there is none."""
+
+
+class SliceReader(Protocol):
+    """One open file slice. Every method that reads raises CorruptFile and StorageError."""
+
+    @property
+    def path(self) -> str:
+        """The path of its base file, relative to the table."""
+
+    @property
+    def full_path(self) -> str:
+        """The full path of its base file, for messages."""
+
+    @property
+    def schema(self) -> FileSchema: ...
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that readers see."""
+
+    @property
+    def log_counts(self) -> LogCounts:
+        """What its log files hold, and what their records do; all 0 without log files."""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that its reads have written to the local disk."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Bytes of its rows as they are encoded, before compression."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of its rows as they are stored in a base file; an estimate when rows must be merged."""
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Bytes of its files that are neither rows nor bloom filter."""
+
+    @property
+    def key_values(self) -> Mapping[str, str]:
+        """The key/value metadata of the footer, without the bloom filter."""
+
+    @property
+    def calendar(self) -> FileCalendar:
+        """The calendar of the dates and timestamps of `tables`."""
+
+    @property
+    def is_rebased(self) -> bool:
+        """Whether dates and timestamps are changed when they are read, so that no row group may be copied."""
+
+    def gregorian(self) -> "SliceReader":
+        """The slice with dates and timestamps of the proleptic Gregorian calendar.
+
+        Raises UnsupportedTable where what they are depends on the reader (`FileCalendar.rebase`).
+        """
+
+    @property
+    def dictionary_columns(self) -> frozenset[str]:
+        """Top-level string columns that are best read as dictionaries."""
+
+    @property
+    def plain_leaves(self) -> frozenset[str]:
+        """Dotted paths of leaves for which a dictionary does not pay."""
+
+    @property
+    def stored(self) -> tuple[StoredRowGroup, ...]:
+        """The row groups that hold all rows as they are stored; () when rows must be merged, or are rebased."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All rows, in order."""
+
+    def tables(
+        self,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """All rows, in pieces of about 16 MiB: as they were read, and in the raw form of `target`.
+
+        `columns`: only these (default: all of `target`). `dictionary`: string columns to give as dictionaries.
+        `at_once`: how many bytes of stored data may be held.
+        """
+
+    def checked_tables(
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> "CheckedTables | None":
+        """The tables of `tables` when rows must be merged, and what they must hold; None when rows are as stored."""
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
+
+    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+        """Statistics of every column; for `complete` (dotted paths) with the range, if need be from the values."""
+
+    def release(self) -> None:
+        """Free the memory that reads have taken."""
+
+
+class CheckedTables(Protocol):
+    """The pieces of `SliceReader.tables`, while other code than that which merges them counts what they must hold."""
+
+    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]: ...
+
+    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The pieces of one segment; segments are read in order, each by this method or by `stored`."""
+
+    def stored(self, one: Segment) -> Iterator[pa.Table]:
+        """Pieces of a segment that is copied as it is stored: its record keys, and what decides about log records."""
+
+    def expected(self) -> tuple[int, int]:
+        """The number of rows that were not copied, and the sum of their hashes modulo 2**64; after the last segment.
+
+        Raises CheckFailed when log records change rows that were copied.
+        """
+
+
+class SliceSource(Protocol):
+    """Opens the slices of one table; a plain value, which is sent to the executors."""
+
+    def open(self, one: FileSlice) -> SliceReader:
+        """A reader of a slice. Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable."""
+
+    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        """The result of `take` for the facts of a slice, then released. Raises CorruptFile and StorageError."""
+
+    def as_of(self, instant: str | None, memory: int) -> "SliceSource":
+        """A source that reads log records of no later instant, and holds at most `memory` bytes of them for a slice.
+
+        None: a source that reads log records of all instants.
+        """
+
+    def counting(self, instant: str) -> "SliceSource":
+        """A source that also reads log records of `instant`, as if it were completed."""
+
+    def check(self, one: FileSlice) -> None:
+        """Raise UnsupportedTable or CorruptFile when the slice has log files that cannot be merged.
+
+        The properties of the table and the headers of the log blocks decide; records are not read.
+        """
+
+
+def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[FileSlice, SliceFacts], T]) -> list[T]:
+    """The results of `take` for the facts of each slice, in order; several slices are read, and `take` runs, at once.
+
+    Raises what `SliceSource.facts` raises.
+    """
+    return at_once(lambda one: source.facts(one, partial(take, one)), slices)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileSlices:
+    """The source of slices that are a base file alone."""
+
+    storage: Storage
+
+    def open(self, one: FileSlice) -> "BaseFileSlice":
+        base = self._base(one)
+        return BaseFileSlice.open(self.storage, base.path, base.size or None)
+
+    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        base = self._base(one)
+        return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)))
+
+    def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
+        return self
+
+    def counting(self, instant: str) -> "BaseFileSlices":
+        return self
+
+    def check(self, one: FileSlice) -> None:
+        self._base(one)
+
+    def _base(self, one: FileSlice) -> BaseFile:
+        if one.base_file is None or one.log_files:
+            raise UnsupportedTable(
+                f"{self.storage.root}: the file slice {one.file_id} in partition {one.partition!r} has log files",
+                hint="compact it with Apache Hudi first",
+            )
+        return one.base_file
+
+
+class BaseFileSlice(BaseFileReader):
+    """A slice without log files: its base file."""
+
+    makes_keys = False
+    """Whether its record keys are not stored, but made of its columns."""
+    log_counts = LogCounts()
+    spilled_bytes = 0
+
+    @property
+    def encoded_bytes(self) -> int:
+        return sum(group.uncompressed_bytes for group in self.row_groups)
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(group.compressed_bytes for group in self.row_groups)
+
+    @property
+    def overhead_bytes(self) -> int:
+        return self.size - self.bloom_bytes - self.stored_bytes
+
+    @property
+    def stored(self) -> tuple[StoredRowGroup, ...]:
+        return () if self.is_rebased else tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        stored = self.stored or (None,) * len(self.row_groups)
+        facts = enumerate(zip(self.row_groups, stored, strict=True))
+        return tuple(Segment(self, i, group.num_rows, group.compressed_bytes, one) for i, (group, one) in facts)
+
+    def tables(
+        self,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        for group in range(len(self.row_groups)):
+            yield from self.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
+
+    def checked_tables(
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> CheckedTables | None:
+        return None
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        for group in range(len(self.row_groups)):
+            keys = self.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
+            if keys.null_count:
+                raise CorruptFile(f"{self.full_path} has rows without a record key")
+            yield keys.cast(pa.string())
+
+    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+        return complete_stats(self, complete) if complete else super().column_stats()
+
+
+def shared_dictionary_columns(readers: Sequence[SliceReader]) -> frozenset[str]:
+    """String columns to read as dictionaries from all of `readers`, whose rows go into one file."""
+    return frozenset.intersection(*(r.dictionary_columns for r in readers)) if readers else frozenset()
+
+
+def shared_plain_leaves(readers: Sequence[SliceReader]) -> frozenset[str]:
+    """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
+    return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
+
+
+class _FooterFacts:
+    """The facts in the footer of a base file."""
+
+    def __init__(self, footer: Footer) -> None:
+        self._footer = footer
+        self.rows = self.most_rows = footer.num_rows
+        self.row_groups = len(footer.row_groups)
+
+    @property
+    def columns(self) -> tuple[ColumnStats, ...]:
+        return column_stats(FileSchema.of(self._footer), self._footer.row_groups)
+
+    @property
+    def bloom(self) -> BloomBits | None:
+        bits = self._footer.key_values.get(BLOOM_FILTER)
+        if bits is None:
+            return None
+        return BloomBits(self._footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE), bits.encode())

@@ -1,0 +1,386 @@
+"""One write to a copy-on-write table: inserts and upserts by Hudi's file sizing, bulk inserts, overwrites, deletes.
+
+keep      the rows, conformed to the table's schema, with key and partition path; nothing is written yet
+begin     the instant; before the first commit of a table also its metadata table
+assign    by the view of the table from now on: rows whose keys are there to their file groups, new ones to small files
+          and then to new file groups
+write     the new files, each read back and compared
+commit    the metadata table, then the completed file
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+
+from ..attempts.write_attempt import WriteAttempt
+from ..codecs.clustering_plan import encode_requested_replace
+from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.expectations import FilesStored
+from ..commit.rollback.failed_writes import roll_back_failed_writes
+from ..commit.written_groups import (
+    AppendedGroups,
+    BucketsFree,
+    GroupsUnchanged,
+    SchemaUnchanged,
+    refuse_planned,
+)
+from ..derived_indexes.expression_index.index import Computation, refuse_log_files
+from ..derived_indexes.secondary_index import check_columns, has_key_indexes
+from ..engine import Engine
+from ..errors import HudiServicesError
+from ..indexing.expressions import computed_indexes
+from ..indexing.keys import record_shards
+from ..metadata_updates.creation import create_metadata_table
+from ..model import FileSlice, WriteStat
+from ..options import keys, writing_keys
+from ..parquet.avro_type import avro_columns
+from ..process import peak_bytes
+from ..rows.conservation import Checksum
+from ..runs.metadata_services import metadata_services
+from ..runs.report import Check, CheckResult, InOut, Report, Row
+from ..runs.request import WriteOperation, WriteRequest
+from ..runs.settings import (
+    bucket_index,
+    bulk_sort,
+    commit_metadata,
+    index_type,
+    known_keys,
+    new_statistics,
+    rolling_metadata,
+    sizing_rules,
+    transaction_settings,
+    write_index,
+)
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
+from ..table.partition_metafile import create_metafiles
+from ..timeline.instant import Action
+from ..writing.assignment import Assigned, KnownKeys
+from ..writing.buckets import check_groups
+from ..writing.row_store import Place
+from ..writing.sizing import (
+    Bucket,
+    SizingRules,
+    average_record_bytes,
+    insert_buckets,
+    small_files,
+    telling_commits,
+)
+from .write_rows import WriteRows
+from .write_tasks import WriteTask, WriteTasks, Written, workload
+from .written_keys import WrittenKeys
+
+
+class WriteRun:
+    """One write of rows that are kept."""
+
+    def __init__(
+        self,
+        wanted: WriteRequest,
+        table: Snapshot,
+        rows: WriteRows,
+        known: str | None,
+        expressions: tuple[Computation, ...],
+        report: Report,
+        engine: Engine,
+        deleted: Sequence[str] = (),
+    ) -> None:
+        """`known` is the table's schema, of which that of the rows was made.
+
+        `deleted` are the partitions whose rows are deleted.
+        """
+        self._wanted = wanted
+        self._table = table
+        self._settings = transaction_settings(wanted.options, table.storage)
+        self._rows = rows
+        self._kept = rows.kept
+        self._known = known
+        self._expressions = expressions
+        self._report = report
+        self._engine = engine
+        self._deleted = deleted
+        self._index_buckets = bucket_index(wanted.options, table.config)
+
+    def refuse_groups(self) -> None:
+        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to what no index takes.
+
+        Raises ConfigError for a record index of another kind than the table's, ConflictError where file groups of a
+        pending plan would be replaced.
+        """
+        table, shards = self._table, record_shards(self._table)
+        write_index(self._wanted.options, table.config, shards)
+        if shards is not None:
+            shards.holding(self._kept.partitions, 1)
+        if table.metadata is not None:
+            check_columns(table.metadata, dict(avro_columns(self._kept.schema.avro)))
+        if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
+            refuse_log_files(table.storage.root, self._expressions)
+        self._replaced(table)
+        if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
+            check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
+
+    def _looks_everywhere(self) -> bool:
+        """Also for rows whose partitions are not known before they are written."""
+        if not self._kept.count and self._wanted.operation.needs_rows:
+            return True
+        return self._rows.rule is not None and index_type(self._wanted.options).is_global
+
+    def _partitions(self, table: Snapshot, *, everywhere: bool = False) -> list[str]:
+        """The partitions that the write may change; `everywhere`: it may find its keys in all of them."""
+        if everywhere or self._wanted.operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+            return table.view.partitions()
+        return [*self._kept.partitions, *self._deleted]
+
+    @property
+    def _merges_buckets(self) -> bool:
+        return self._index_buckets is not None and self._wanted.operation.looks_up
+
+    def look(self) -> Report:
+        """Say what would be written."""
+        replaced = self._replaced(self._table)
+        with self._assigned(self._table) as assigned:
+            tasks = self._tasks(self._table, "", assigned)
+        before = [task for task in tasks if task.before is not None]
+        appended = sum(task.appended is not None for task in tasks)
+        row: Row = {
+            "partitions": len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
+            "rows": self._kept.count,
+            # Keys are not looked up in buckets: rows for those that are there may be updates.
+            "inserts": None if self._merges_buckets else sum(task.inserts for task in tasks),
+            "updates": None,
+            "deletes": None,
+            "filled_files": sum(not task.changes for task in before),
+            "updated_files": sum(bool(task.changes) for task in before),
+            "replaced_files": len(replaced),
+            "new_files": len(tasks) - len(before) - appended,
+            "max_bytes": None,
+        }
+        self._report.tables["written"] = [row]
+        if appended:
+            self._report.tables["appended"] = [{"log_files": appended, "updates": None, "deletes": None, "bytes": None}]
+        self._report.rows = InOut(self._kept.count, None)
+        return self._report.looked("dry run: nothing was written")
+
+    def commit(self) -> Report:
+        """Write and commit the rows in the store."""
+        report, operation = self._report, self._wanted.operation
+        attempt = self._attempt()
+        with report.phase("begin"):
+            self._roll_back_failed()
+        with attempt:
+            report.instant = attempt.ts
+            with ExitStack() as stack:
+                with report.phase("assign rows"):
+                    replaced = self._replaced(attempt.table)
+                    assigned = stack.enter_context(self._assigned(attempt.table))
+                    tasks = self._tasks(attempt.table, attempt.ts, assigned)
+                    self._create_metafiles(attempt, tasks)
+                    attempt.start(workload(attempt.table, operation, tasks))
+                with report.phase("write"):
+                    results = self._rows.write(attempt.table, attempt.ts, tasks)
+                spilled = assigned.store.spilled_bytes
+            draft = self._draft(attempt, tasks, results, replaced)
+            with report.phase("commit"):
+                attempt.finish(draft, metadata_services(self._engine, self._wanted, report))
+        report.completed(attempt.ts)
+        self._account(tasks, results, spilled, replaced)
+        with report.phase("clean up"):
+            try:
+                attempt.clean_up()
+            except HudiServicesError as error:
+                return report.partly_done(
+                    f"the {operation.value} is complete, but its markers could not be deleted: {error}"
+                )
+        return report
+
+    def _attempt(self) -> WriteAttempt:
+        operation = self._wanted.operation
+        name = operation.value.replace("_", " ")
+        if not operation.replaces:
+            action = self._action()
+            return WriteAttempt(self._table, name, self._settings, self._prepared, action)
+        named = operation.name if operation is WriteOperation.DELETE_PARTITION else None
+        requested = encode_requested_replace(named, self._table.config.version.release)
+        return WriteAttempt(self._table, name, self._settings, self._prepared, Action.REPLACE_COMMIT, requested)
+
+    def _action(self) -> Action:
+        """The action of a write that replaces no file groups."""
+        config, is_bulk = self._table.config, self._wanted.operation is WriteOperation.BULK_INSERT
+        if not config.is_merge_on_read or (is_bulk and config.version.bulk_insert_is_commit):
+            return Action.COMMIT
+        return Action.DELTA_COMMIT
+
+    def _replaced(self, table: Snapshot) -> list[FileSlice]:
+        """The slices whose file groups are replaced. Raises ConflictError for one that a pending plan is to rewrite."""
+        if not self._wanted.operation.replaces:
+            return []
+        found = table.view.latest_slices_of(self._partitions(table))
+        refuse_planned(table, found, "is to be replaced")
+        return found
+
+    @contextmanager
+    def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
+        """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
+        index = write_index(self._wanted.options, table.config, record_shards(table))
+        known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
+        with self._rows.assigned(table, index, known) as assigned:
+            # Log files may be written beside a pending compaction.
+            by_log = table.config.is_merge_on_read
+            changed = list(assigned.slices.values())
+            refuse_planned(table, changed, "has rows to update or delete", compactions=not by_log)
+            yield assigned
+
+    def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
+        storage, in_base_format = attempt.table.storage, attempt.table.config.partition_metafile_in_base_format
+        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts)
+        create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
+
+    def _roll_back_failed(self) -> None:
+        if self._wanted.options[keys.CLEAN_FAILED_WRITES] == "NEVER":
+            return
+        failed = roll_back_failed_writes(self._table, self._settings)
+        if failed:
+            self._report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
+            self._table = reopen(self._table)
+
+    def _prepared(self, current: Snapshot, times: TimesSource) -> Snapshot:
+        """The table under the lock, before the instant is drawn: a table without commits gets its metadata table."""
+        options = self._wanted.options
+        if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
+            return current
+        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
+        return reopen(current)
+
+    def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
+        """The tasks of the rows; those of the inserts of a partition take them in their order."""
+        options = self._wanted.options
+        memory, rule, sort = self._rows.task_memory, self._rows.rule, bulk_sort(options, self._wanted.operation)
+        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule, sort)
+        return tasks.all(
+            self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
+        )
+
+    def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[Place, list[Bucket]]]:
+        """The buckets of each place of inserts. A bulk insert has one, and needs to know nothing of the table."""
+        counts = assigned.inserts.items()
+        if self._index_buckets is not None:
+            slices = [] if self._wanted.operation.replaces else table.view.latest_slices_of(self._kept.partitions)
+            found = list(self._index_buckets.inserts(assigned.inserts, slices))
+            filled = [one.filled for _, (one,) in found if one.filled is not None]
+            refuse_planned(table, filled, "has rows to insert", compactions=not table.config.is_merge_on_read)
+            yield from found
+            return
+        if self._wanted.operation is WriteOperation.BULK_INSERT:
+            yield from ((place, [Bucket(None, count)]) for place, count in counts)
+            return
+        most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
+        record_bytes = average_record_bytes(telling_commits(table, most), rules)
+        planned = {*pending_clusterings(table), *pending_compactions(table)}
+        fills = bool(table.timeline.first_write) and self._wanted.operation.fills
+        if fills:
+            table.view.load([place.partition for place, _ in counts])
+        for place, count in counts:
+            small = small_files(table.view.latest_slices(place.partition), planned, rules) if fills else []
+            yield place, insert_buckets(count, small, record_bytes, rules)
+
+    def _draft(
+        self,
+        attempt: WriteAttempt,
+        tasks: Sequence[WriteTask],
+        results: Sequence[Written],
+        replaced: Sequence[FileSlice],
+    ) -> CommitDraft:
+        table, engine = attempt.table, self._engine
+        written = [one for result in results for one in result.files]
+        stats = [one.stat for one in written]
+        before = [task.before for task in tasks if task.before is not None]
+        appended = [task.appended for task in tasks if task.appended is not None]
+        ids: dict[str, list[str]] = {}
+        for one in replaced:
+            ids.setdefault(one.partition, []).append(one.file_id)
+        seen = frozenset(one.ts for one in table.timeline.completed_writes())
+        in_partitions = not index_type(self._wanted.options).is_global
+        by_bucket = self._index_buckets is not None
+        written_keys = WrittenKeys(stats, before, replaced, appended, by_bucket, in_partitions)
+        has_keys = table.metadata is not None and has_key_indexes(table.metadata)
+        with self._report.phase("read keys") if has_keys else nullcontext():
+            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
+            moved, pairs = written_keys.of_indexes(engine, attempt, groups)
+        return CommitDraft(
+            attempt.instant,
+            self._wanted.operation.name,
+            written,
+            replaced=ids if self._wanted.operation.replaces else None,
+            moved=moved,
+            pairs=pairs,
+            expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
+            expectations=(
+                SchemaUnchanged(self._known),
+                GroupsUnchanged([*replaced, *before], seen, self._settings),
+                AppendedGroups(appended, seen, pending_compactions(table), self._settings),
+                FilesStored(table.storage, stats),
+                *self._bucket_expectations(stats, [*before, *appended], replaced),
+            ),
+            schema=self._kept.schema.text,
+            rolling=rolling_metadata(self._wanted.options),
+            extra=commit_metadata(self._wanted.options),
+        )
+
+    def _bucket_expectations(
+        self, stats: Sequence[WriteStat], before: Sequence[FileSlice], replaced: Sequence[FileSlice]
+    ) -> list[BucketsFree]:
+        if self._index_buckets is None:
+            return []
+        old = {(one.partition, one.file_id) for one in before}
+        begun = [(one.partition, one.file_id) for one in stats if (one.partition, one.file_id) not in old]
+        return [BucketsFree(begun, frozenset((one.partition, one.file_id) for one in replaced))]
+
+    def _account(
+        self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]
+    ) -> None:
+        report = self._report
+        before_tasks = [task for task in tasks if task.before is not None]
+        before = [task.before for task in before_tasks if task.before is not None]
+        stats = [one.stat for result in results for one in result.files]
+        logs = [stat for stat in stats if stat.is_log]
+        updated = sum(1 for task in before_tasks if task.changes)
+        old = [*before, *replaced]
+        # A bulk insert of a data frame counts its rows when it has written them.
+        given = self._kept.count or sum(result.checked.rows for result in results)
+        report.files = InOut(len(old), len(stats))
+        report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
+        report.rows = InOut(given, sum(one.num_writes for one in stats))
+        report.tables["written"] = [
+            {
+                "partitions": len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
+                "rows": given,
+                "inserts": sum(one.num_inserts for one in stats),
+                "updates": sum(one.num_update_writes for one in stats),
+                "deletes": sum(one.num_deletes for one in stats),
+                "filled_files": len(before) - updated,
+                "updated_files": updated,
+                "replaced_files": len(replaced),
+                "new_files": len(stats) - len(before) - len(logs),
+                "max_bytes": max((one.file_size for one in stats), default=0),
+            }
+        ]
+        if logs:
+            row: Row = {
+                "log_files": len(logs),
+                "updates": sum(one.num_writes for one in logs),
+                "deletes": sum(one.num_deletes for one in logs),
+                "bytes": sum(one.file_size for one in logs),
+            }
+            report.tables["appended"] = [row]
+        kept = self._kept.store.spilled_bytes if self._rows.rule is not None else 0
+        report.tables["memory"] = [
+            {
+                "limit_bytes": self._rows.limit,
+                "peak_bytes": max((result.peak for result in results), default=peak_bytes()),
+                "spilled_bytes": kept + spilled + sum(result.spilled for result in results),
+            }
+        ]
+        phases = sorted({phase for result in results for phase in result.seconds})
+        spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
+        report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
+        checked = sum((result.checked for result in results), start=Checksum())
+        detail = f"{checked} read back from the new files"
+        report.checks.append(Check("row conservation", CheckResult.PASSED, detail))

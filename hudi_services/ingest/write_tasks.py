@@ -1,0 +1,297 @@
+"""The tasks of a write: inserts into small files and new file groups, and next slices of file groups with updates."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+import pyarrow as pa
+
+from ..codecs.table_schema import parse_table_schema
+from ..commit.drafts import WrittenFile
+from ..merging.rules import MergeRule
+from ..merging.slices import MergedSlices
+from ..model import CommitMetadata, FileSlice, WriteStat
+from ..options import Options, writing_keys
+from ..parquet.avro_type import avro_columns
+from ..rows.conservation import Checksum
+from ..rows.memory import TaskMemory
+from ..rows.sort_order import SortColumn
+from ..runs.request import WriteOperation
+from ..runs.rewrite_tasks import indexed_columns
+from ..runs.rewriting import next_slice_stat
+from ..runs.settings import file_settings
+from ..snapshot import Snapshot, current_schema
+from ..table.facts import compacted_file_groups
+from ..table.new_logs import LogNames
+from ..writing.appended_logs import AppendTask, append_rows
+from ..writing.assignment import Assigned
+from ..writing.base_files import InsertTask, write_inserts
+from ..writing.kept_rows import KeptRows
+from ..writing.row_store import Place, Portion, RowStore
+from ..writing.schema import WriterSchema
+from ..writing.sizing import Bucket
+from ..writing.updated_files import UpdateTask, write_updates
+
+_BLOCK_SHARE = 8
+"""A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
+_MOST_BLOCK_BYTES = 1 << 30
+"""Of a block, whatever is asked for: readers of Hudi hold it in an array of Java, which has less than 2 GiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task wrote: its new files, each with its write stat, and what it took; `seconds` by phase."""
+
+    files: tuple[WrittenFile, ...]
+    checked: Checksum
+    seconds: dict[str, float]
+    peak: int
+    spilled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """`task` with the portions of a store that are its rows; plain data, which may be sent to another process."""
+
+    task: InsertTask | UpdateTask | AppendTask
+    portions: tuple[Portion, ...]
+    inserts: int
+    changes: int = 0
+    """Rows and keys for rows that are there."""
+
+    @property
+    def partition(self) -> str:
+        return self.task.partition
+
+    @property
+    def before(self) -> FileSlice | None:
+        """The slice that it writes the next one of."""
+        if isinstance(self.task, AppendTask):
+            return None
+        return self.task.filled if isinstance(self.task, InsertTask) else self.task.updated
+
+    @property
+    def appended(self) -> FileSlice | None:
+        """The slice that gets a log file."""
+        return self.task.appended if isinstance(self.task, AppendTask) else None
+
+    @property
+    def group(self) -> FileSlice | None:
+        """The newest slice of its file group, if that is there."""
+        return self.before or self.appended
+
+    def run(self, store: RowStore, token: str = "") -> Written:
+        """Write the files. Raises what `write_inserts`, `write_updates` and `append_rows` raise."""
+        task = self.task
+        token = token or _token(task.number)
+
+        def rows() -> Iterator[pa.Table]:
+            return chain.from_iterable(store.read(one.place, one.start, one.count) for one in self.portions)
+
+        if isinstance(task, InsertTask):
+            return inserted(task, rows(), token)
+        if isinstance(task, AppendTask):
+            log = append_rows(task, rows())
+            return Written((WrittenFile(log.stat, log.columns),), log.checked, log.seconds, log.peak)
+        done = write_updates(task, rows, token)
+        files = tuple(WrittenFile(next_slice_stat(done, new, task.updated), new.file.columns) for new in done.files)
+        return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
+
+
+class WriteTasks:
+    """Makes the tasks of the rows of one write, as they are assigned to file groups of `table`."""
+
+    def __init__(
+        self,
+        table: Snapshot,
+        instant: str,
+        kept: KeptRows,
+        assigned: Assigned,
+        options: Options,
+        memory: TaskMemory,
+        rule: MergeRule | None,
+        sort: tuple[SortColumn, ...] = (),
+    ) -> None:
+        """`rule` is needed for updates; `sort` is for a write that only has new groups."""
+        self._table = table
+        self._instant = instant
+        self._schema = kept.schema
+        self._file_keys = kept.file_keys
+        self._assigned = assigned
+        self._settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
+        self._ranged = ranged_columns(table, kept.schema)
+        self._memory = memory
+        self._rule = rule
+        self._sort = sort
+        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE, _MOST_BLOCK_BYTES)
+        self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
+        self._names: dict[str, LogNames] = {}
+
+    def all(self, buckets: Iterable[tuple[Place, Sequence[Bucket]]]) -> list[WriteTask]:
+        """The tasks for the inserts in buckets, of each place in the order of its rows, and for all updates."""
+        tasks: list[WriteTask] = []
+        updated = dict(self._assigned.slices)
+        for place, of_place in buckets:
+            start = 0
+            for bucket in of_place:
+                rows = Portion(place, start, bucket.inserts)
+                start += bucket.inserts
+                one = bucket.filled
+                if one is not None and place.bucket is not None and self._appends:
+                    # A bucket may have log files, and its rows are not merged here.
+                    updated.pop((one.partition, one.file_id), None)
+                    tasks.append(self._append(len(tasks), one, rows))
+                elif one is not None and updated.pop((one.partition, one.file_id), None) is not None:
+                    tasks.append(self._update(len(tasks), one, rows))
+                else:
+                    tasks.append(WriteTask(self.insert(len(tasks), place, bucket), (rows,), bucket.inserts))
+        for one in updated.values():
+            if self._appends:
+                tasks.append(self._append(len(tasks), one))
+            else:
+                tasks.append(self._update(len(tasks), one, None))
+        return tasks
+
+    @property
+    def _appends(self) -> bool:
+        """Whether updates and deletes go to log files."""
+        return self._table.config.is_merge_on_read
+
+    def _append(self, number: int, one: FileSlice, inserts: Portion | None = None) -> WriteTask:
+        table, assigned = self._table, self._assigned
+        assert isinstance(table.slices, MergedSlices), "log files are those of merge-on-read tables"
+        count = 0 if inserts is None else inserts.count or 0
+        task = AppendTask(
+            storage=table.storage,
+            instant=self._instant,
+            number=number,
+            appended=one,
+            log=self._log_names(one.partition).next(one, self._log_token(number)),
+            marker_kind=table.log_naming.marker_kind,
+            # Inserts need no rule.
+            rule=self._rule or MergeRule(),
+            schema=self._schema,
+            inserts=count,
+            block_bytes=self._block_bytes,
+            parquet=self._settings if self._parquet_blocks else None,
+            dates=table.config.version.dates_in_delete_entries,
+            ranged=self._ranged,
+            source=table.slices,
+        )
+        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
+        return WriteTask(task, portions, count, assigned.count(one))
+
+    def _log_token(self, number: int) -> str:
+        """The write token of a log file, which no other write uses: on version 6 the name has no instant.
+
+        Its parts are ints of Java; the last one is the time of day of the instant.
+        """
+        return f"{number}-0-{int(self._instant[-9:] or 0)}"
+
+    def _log_names(self, partition: str) -> LogNames:
+        table = self._table
+        if partition not in self._names:
+            # Only where names are numbered within a slice: also by files that readers do not see.
+            listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
+            compacting = partial(compacted_file_groups, table.timeline)
+            names = [file.name for file in listed]
+            self._names[partition] = LogNames(table.log_naming, partition, self._instant, names, compacting)
+        return self._names[partition]
+
+    def insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
+        """The task of one bucket of the inserts of a place."""
+        table, settings = self._table, self._settings
+        if place.bucket is not None:
+            # A bucket is one file group, whatever its size.
+            settings = replace(settings, file_bytes=sys.maxsize)
+        return InsertTask(
+            storage=table.storage,
+            instant=self._instant,
+            partition=place.partition,
+            number=number,
+            rows=bucket.inserts,
+            filled=bucket.filled,
+            source=table.slices,
+            schema=self._schema,
+            dropped_columns=table.config.dropped_columns,
+            settings=settings,
+            ranged=self._ranged,
+            memory=self._memory,
+            sort=self._sort,
+            bucket=place.bucket,
+        )
+
+    def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
+        """The update of a slice, which may get inserts, too: none of their keys is in it."""
+        table, assigned = self._table, self._assigned
+        assert self._rule is not None, "an operation that looks up has a merge rule"
+        changes, size, count = assigned.count(one), assigned.size(one), 0
+        if inserts is not None and inserts.count is not None:
+            count = inserts.count
+            size += assigned.size_of_inserts(inserts.place, count)
+        task = UpdateTask(
+            storage=table.storage,
+            instant=self._instant,
+            number=number,
+            updated=one,
+            rows=changes + count,
+            row_bytes=size,
+            rule=self._rule,
+            schema=self._schema,
+            dropped_columns=table.config.dropped_columns,
+            settings=self._settings,
+            ranged=self._ranged,
+            memory=self._memory,
+            file_keys=self._file_keys,
+        )
+        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
+        return WriteTask(task, portions, count, changes)
+
+
+def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:
+    """Write the rows of `task`, of which `spilled` bytes waited on the local disk. Raises as `write_inserts`."""
+    done = write_inserts(task, rows, token)
+    pairs = zip(done.files, done.stats, strict=True)
+    files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
+    return Written(files, done.checked, done.seconds, done.peak, spilled + done.spilled)
+
+
+def _token(number: int) -> str:
+    """The write token of a task."""
+    return f"{number}-0-{number}"
+
+
+def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
+    """The columns that the metadata table may have statistics of after a write with this schema."""
+    found, known = indexed_columns(table), current_schema(table)
+    if not found or known is None:
+        return found
+    return found | {*schema.arrow.names}.difference(dict(avro_columns(parse_table_schema(known, table.storage.root))))
+
+
+def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTask]) -> bytes:
+    """The content of the inflight file: the inserts of each partition, and what each file group gets that is there.
+
+    Hudi leaves it empty for a bulk insert.
+    """
+    if operation is WriteOperation.BULK_INSERT:
+        return b""
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for partition in sorted({task.partition for task in tasks}):
+        own = [task for task in tasks if task.partition == partition]
+        groups = [
+            WriteStat(
+                partition,
+                group.file_id,
+                "",
+                group.base_instant,
+                num_inserts=one.inserts,
+                num_update_writes=one.changes,
+            )
+            for one in own
+            if (group := one.group) is not None
+        ]
+        stats[partition] = (WriteStat(partition, "", "", num_inserts=sum(one.inserts for one in own)), *groups)
+    return table.timeline.layout.encode_commit(CommitMetadata(operation.name, stats), table.config.version.release)

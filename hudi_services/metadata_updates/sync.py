@@ -1,0 +1,347 @@
+"""Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback, and repairs.
+
+Each function runs under the table's lock, before the action is completed on the table's own timeline: until then no
+reader uses what the function wrote. A repair belongs to the metadata table alone, and is read as soon as it is complete
+there. Each function first cleans up after killed writers, and may be called again after a kill.
+Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..derived_indexes.expression_index.index import ComputedIndex, ExpressionIndex, expression_indexes
+from ..errors import CheckFailed, UnsupportedTable
+from ..metadata.bloom_filters import bloom_records
+from ..metadata.file_groups.committed_files import REPAIRED_LOGS
+from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.records.keys import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+    partition_id,
+)
+from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from ..metadata.statistics.column_stats import NewFile, column_records, untold_columns
+from ..metadata.statistics.indexed_columns import (
+    IndexColumns,
+    define_columns,
+    index_columns,
+    new_index_columns,
+)
+from ..metadata.statistics.partition_ranges import partition_ranges, range_source, settled_in, widening
+from ..metadata.statistics.text_ranges import in_both_orders
+from ..metadata.table import MetadataTable
+from ..table.support import unsupported_partitions
+from ..timeline.instant import Action
+from .deletion import deletion_records
+from .delta_commit import write_delta_commit
+from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
+from .repair_plan import Wanted, plan_repair
+from .rollback.lasting import lasting_in, may_be_merged
+from .rollback.restored import Restored, restored_records
+from .rollback.timeline import resume_rollbacks, undo, undo_pending
+
+_ROLLBACK_SUFFIX = "006"
+"""What a rollback of version 6 appends to its instant on the metadata table's timeline."""
+
+_REPAIR_SUFFIX = "010"
+"""What a repair of version 6 appends to its instant: Hudi 0.15 takes a delta commit with this suffix for the build of a
+partition, and so reads it although the table has no such instant (HoodieTableMetadataUtil.isValidInstant)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The result of the commit `instant`: base files that it added, and the live files that it left.
+
+    `live_files` holds, for each data partition with new or replaced files, the names of all base and log files of the
+    newest slices of the file groups that were neither written nor replaced; only the ranges of whole partitions need
+    them.
+    """
+
+    instant: str
+    new_files: tuple[NewFile, ...]
+    live_files: Mapping[str, Collection[str]]
+    moved: MovedKeys | None = None
+    """All record keys of the new files, when the table has a record index."""
+    pairs: tuple[MovedKeys, ...] | None = None
+    """The keys that came to each secondary index, and those that went; None when all rows stay as they are."""
+    expressions: tuple[ComputedIndex, ...] = ()
+    """The records of the new files in each expression index."""
+    keys_stay: bool = False
+    """Whether all keys stay in their file groups, as in a compaction: the record index needs no change."""
+    replaces: bool = False
+    """Whether it replaces file groups, without new files, too."""
+    beside_writes: bool = False
+    """Whether other writes are in progress: readers order records by instants, so that ranges which replace older ones
+    would hide what a write with an earlier instant adds when it ends."""
+    schema: str | None = None
+    """The Avro schema (JSON) of the commit; None for that of the table."""
+
+
+def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
+    """Write the metadata table's delta commit for a commit, before the commit is completed.
+
+    `metadata` was opened under the lock; `times` gives instants that are greater than all on both timelines, a new one
+    at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
+    before it writes, for a table with metadata partitions that we cannot keep in step.
+    """
+    metadata = _without(_ready(metadata, times), change.instant, times)
+    metadata.look_into(metadata.partitions)
+    candidates = change.new_files[0].columns if change.new_files else ()
+    indexed, added = _NOTHING, list[str]()
+    if COLUMN_STATS in metadata.partitions:
+        indexed = index_columns(metadata, candidates)
+        added = new_index_columns(metadata, indexed, change.schema) if change.new_files else []
+        indexed = replace(indexed, columns=indexed.columns.union(added))
+    _require_ranges(metadata, change, indexed)
+    records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files, metadata.listed_partitions())}
+    # Under the lock, and many: computed once for both indexes.
+    ranges = {file.path: _column_records(file, indexed) for file in change.new_files}
+    if COLUMN_STATS in metadata.partitions:
+        records[COLUMN_STATS] = [record for some in ranges.values() for record in some]
+    if PARTITION_STATS in metadata.partitions:
+        told = [record for some in ranges.values() for record in some]
+        records[PARTITION_STATS] = _ranges(metadata, change, PARTITION_STATS, told, indexed.columns)
+    if BLOOM_FILTERS in metadata.partitions:
+        records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
+    for index in expression_indexes(metadata):
+        if change.new_files and all(one.index != index for one in change.expressions):
+            raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
+        records[index.partition] = _expression_records(metadata, change, index)
+    moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
+    _require_keys(metadata, change, {one.index for one in moved})
+    define_columns(metadata, added)
+    # Before the commit: a kill in between leaves a range that is at most wider than necessary.
+    _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
+    write_delta_commit(metadata, change.instant, records, times, moved=moved)
+
+
+def sync_clean(
+    metadata: MetadataTable,
+    instant: str,
+    deleted: Mapping[str, Collection[str]],
+    gone_partitions: Collection[str],
+    times: Callable[[], str],
+    ranges: Mapping[str, Sequence[StatsRecord]] | None = None,
+) -> None:
+    """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
+
+    `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted;
+    `ranges` are the `narrow_ranges` of the partitions, which the clean mends.
+    """
+    metadata = _without(_ready(metadata, times), instant, times)
+    _write_ranges(metadata, ranges or {}, times)
+    records, deletes = deletion_records(metadata, deleted, gone_partitions)
+    write_delta_commit(metadata, instant, records, times, deletes=deletes)
+
+
+def sync_rollback(
+    metadata: MetadataTable,
+    target: str,
+    rollback: str,
+    times: Callable[[], str],
+    appended: Mapping[str, Mapping[str, int]] | None = None,
+    deleted: Mapping[str, Collection[str]] | None = None,
+    restored: Restored | None = None,
+    *,
+    was_completed: bool = False,
+    live: Mapping[str, Collection[str]] | None = None,
+) -> None:
+    """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
+
+    Call it when the target's data files and its completed file are deleted, but its inflight and requested files still
+    exist. `appended` are log files with their sizes, by data partition, that the rollback wrote or cancelled
+    (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` are the slices that readers see
+    again; `was_completed` says that readers had seen the target; `live` are the names of the files that readers see
+    then, of each data partition that the target changed.
+
+    The delta commit of the target is rolled back. Partitions that keep its records all the same (`lasting_in`) are
+    repaired by a delta commit at the rollback's instant: it removes the deleted files, and adds what readers see again.
+    Secondary and expression indexes stay as they are: the caller has checked that they may.
+    """
+    metadata = undo_pending(resume_rollbacks(metadata, times), times)
+    merged = may_be_merged(metadata, target, was_completed=was_completed)
+    lasting = lasting_in(metadata, target, rollback=rollback, was_completed=was_completed)
+    records, deletes = deletion_records(metadata, deleted or {}) if lasting else ({FILES: []}, {})
+    listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
+    again = restored_records(metadata, restored, lasting).records if restored is not None else {}
+    everything = {**records, **again, FILES: [*records[FILES], *listing]}
+    keys = restored.keys if restored is not None and RECORD_INDEX in lasting else None
+    moved = [] if keys is None else [keys]
+    writes = any(everything.values()) or any(deletes.values()) or bool(moved)
+    has_own = writes or metadata.config.version.mdt_rollback_is_delta_commit
+    if has_own:
+        metadata = _undo_half(metadata, rollback, times)
+        if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
+            write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)
+            metadata = metadata.reload()
+    failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
+    if failed is not None and not merged:
+        own = times() if has_own else rollback
+        metadata = undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
+    # What the target had made true is as it was before; its own records do not count while it is pending.
+    _write_ranges(metadata, narrow_ranges(metadata, live or {}), times)
+
+
+def sync_repair(
+    metadata: MetadataTable,
+    wanted: Wanted,
+    times: Callable[[], str],
+    moved: MovedKeys | None = None,
+    damaged: Sequence[str] = (),
+) -> tuple[str, Mapping[str, int]]:
+    """Write a delta commit after which readers find `wanted`, as far as possible; otherwise as `sync_commit`.
+
+    `moved` are the keys to write to the record index. `damaged` are the log files whose losses are repaired: our
+    readers no longer refuse them.
+
+    Returns the instant of the repair, which the table's timeline does not have, and the numbers of keys written by
+    metadata partition: no partition when nothing can be repaired.
+    """
+    metadata = _ready(metadata, times)
+    plan = plan_repair(metadata, wanted)
+    drawn = times()
+    instant = metadata.log_naming.derived(drawn, _REPAIR_SUFFIX, lambda: drawn)
+    written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | plan.count
+    written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
+    if written:
+        extra = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
+        keys = [] if moved is None else [moved]
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=keys, extra=extra)
+    return instant, written
+
+
+def _ready(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
+    """The metadata table, after the cleanup of what killed writers left."""
+    _require_supported(metadata)
+    return undo_pending(resume_rollbacks(metadata, times), times)
+
+
+def _without(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
+    """The metadata table after a rollback of the delta commit of `instant`, if it has one."""
+    repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
+    return metadata if repeated is None else undo(metadata, repeated, times(), times)
+
+
+def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:
+    """Roll back the delta commit of `ts` when it was begun and not completed."""
+    begun = metadata.timeline.find(ts, Action.DELTA_COMMIT)
+    return metadata if begun is None or begun.is_completed else undo(metadata, begun, times(), times)
+
+
+_NOTHING = IndexColumns(frozenset(), typed=False)
+
+
+def _require_supported(metadata: MetadataTable) -> None:
+    unknown = unsupported_partitions(metadata.table_config)
+    if unknown:
+        raise UnsupportedTable(
+            f"{metadata.storage.root} has the metadata partition {unknown[0]}, which this version cannot keep in step",
+            hint="write to it with Apache Hudi and the index switched on, or drop the index first",
+        )
+
+
+def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColumns) -> None:
+    """Raise CheckFailed when an indexed column has no known range: Hudi takes a file without a record for empty."""
+    for file in change.new_files:
+        for column in untold_columns(file, indexed.columns, typed=indexed.typed):
+            raise CheckFailed(
+                f"{metadata.storage.root} has statistics of the column {column} now, and its range in "
+                f"{file.path} is not known",
+                hint="run the command again: it then writes the new files with these statistics",
+            )
+
+
+def _require_keys(metadata: MetadataTable, change: Change, known: Collection[str]) -> None:
+    """Raise CheckFailed when a key index was built while the rows were written: their keys were not read for it."""
+    needed = [one for one in metadata.partitions if one.startswith(SECONDARY_INDEX_PREFIX) and change.pairs is not None]
+    if RECORD_INDEX in metadata.partitions and not change.keys_stay:
+        needed.append(RECORD_INDEX)
+    unknown = {*needed}.difference(known)
+    if unknown and (change.new_files or change.replaces):
+        raise CheckFailed(
+            f"{metadata.storage.root} has the metadata partition {min(unknown)} now, and the commit does not know its "
+            "keys",
+            hint="run the command again: it then reads them",
+        )
+
+
+def _hidden(
+    metadata: MetadataTable, instant: str, records: Mapping[str, Sequence[Record]]
+) -> dict[str, list[StatsRecord]]:
+    ranges = {
+        index: [one for one in some if isinstance(one, StatsRecord) and one.type is RecordType.PARTITION_STATS]
+        for index, some in records.items()
+    }
+    return {index: hidden_ranges(metadata, index, instant, some) for index, some in ranges.items() if some}
+
+
+def _write_ranges(
+    metadata: MetadataTable, ranges: Mapping[str, Sequence[StatsRecord]], times: Callable[[], str]
+) -> None:
+    """Write ranges that count as soon as they are written, as a repair does."""
+    if any(ranges.values()):
+        write_delta_commit(metadata, times(), ranges, times)
+
+
+def _files_records(files: Iterable[NewFile], listed: Collection[str]) -> list[Record]:
+    """The listings of new files, and the data partitions that are not `listed` yet.
+
+    Hudi lists each partition again. In log files, the deletion of a partition takes back no more than that, so that a
+    partition which the base file lists, too, would never go.
+    """
+    listings: dict[str, dict[str, int]] = {}
+    for file in files:
+        listings.setdefault(file.partition, {})[file.name] = file.size
+    new = {partition_id(partition): FileEntry(0) for partition in listings if partition not in listed}
+    everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, new)
+    return [everything, *(_listing(partition, sizes) for partition, sizes in listings.items())]
+
+
+def _listing(partition: str, sizes: Mapping[str, int]) -> FilesRecord:
+    entries = {name: FileEntry(size) for name, size in sizes.items()}
+    return FilesRecord(partition_id(partition), RecordType.FILES, entries)
+
+
+def _ranges(
+    metadata: MetadataTable, change: Change, index: str, told: Sequence[StatsRecord], columns: Collection[str]
+) -> list[StatsRecord]:
+    """The ranges of the partitions that the commit changes, over its new and live files; `told` are the records of the
+    new files. Where these tell nothing of one of `columns`, as those of deletes, what is there stays, if it is true."""
+    partitions = {file.name: file.partition for file in change.new_files}
+    new: dict[str, list[StatsRecord]] = {}
+    for record in told:
+        new.setdefault(partitions[record.file_name], []).append(record)
+    names: dict[str, set[str]] = {}
+    # In the index of an expression, a file without rows has no record.
+    for name in partitions if index == PARTITION_STATS else (record.file_name for record in told):
+        names.setdefault(partitions[name], set()).add(name)
+    reader = metadata.reader(range_source(index))
+    ranges = [
+        one
+        for partition, records in new.items()
+        for one in partition_ranges(
+            reader, index, partition, change.live_files.get(partition, ()), records, names[partition]
+        )
+    ]
+    settle = widening if change.beside_writes else settled_in
+    others = narrow_in(metadata, index, columns, change.live_files, but={record.key for record in ranges})
+    return [*settle(metadata, index, ranges), *others]
+
+
+def _column_records(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
+    return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
+
+
+def _expression_records(metadata: MetadataTable, change: Change, index: ExpressionIndex) -> list[Record]:
+    """The records of new files in an expression index; with an index of ranges, also the ranges of the partitions that
+    the commit changes."""
+    computed = next((one.records for one in change.expressions if one.index == index), ())
+    if index.kind != COLUMN_STATS:
+        return [*computed]
+    told = [record for record in computed if isinstance(record, StatsRecord)]
+    return [*told, *_ranges(metadata, change, index.partition, told, [index.column])]

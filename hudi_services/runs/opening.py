@@ -1,0 +1,70 @@
+"""Opens a table for a service, and refuses what is not supported before anything is written."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from ..clock import SystemClock
+from ..commit.conflicts import check_plans
+from ..derived_indexes.expression_index.index import Computation, computations, expression_indexes
+from ..errors import ConfigError
+from ..object_storage import ObjectStorage
+from ..options import effects
+from ..options.option import Phase
+from ..snapshot import Snapshot, current_schema, open_snapshot
+from ..storage import Storage
+from ..table.support import check_support, check_timeline
+from ..table.time_zone import check_zone
+from .report import Report, TableFacts
+from .request import Request
+from .settings import bloom_settings, session_zone, transaction_settings
+
+R = TypeVar("R", bound=Request)
+
+
+def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Snapshot, R]:
+    """The table, and `wanted` with the table's own properties as the lowest layer of its options.
+
+    `storage` replaces the storage of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and NeedsRecovery
+    unless the service `repairs` tables.
+    """
+    with report.phase("open"):
+        effects.refuse(wanted.options, wanted.phase)
+        table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
+        table = replace(table, on_wait=wanted.on_wait)
+        report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
+        # A wrong value in the table must not prevent its repair.
+        options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)
+        report.options = options
+        report.warn(options.ignored)
+        partitions = (*table.config.metadata_partitions, *table.config.metadata_partitions_inflight)
+        report.warn(effects.warnings(wanted.options, wanted.phase, partitions))
+        options.check(wanted.phase)
+        wanted = replace(wanted, options=options)
+        if wanted.table_name and wanted.table_name != table.config.name:
+            raise ConfigError(
+                f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "
+                f"which is {table.config.name}",
+                hint="leave --table-name out, or correct it",
+            )
+        for operation in wanted.operations:
+            check_support(operation, table)
+        if table.metadata is not None:
+            # A service that deletes files must know which keys it deletes with them.
+            expression_indexes(table.metadata)
+        check_zone(table.timeline, table.storage.root)
+        if not repairs:
+            check_timeline(table.timeline, table.storage)
+            check_plans(table, transaction_settings(wanted.options, table.storage))
+        return table, wanted
+
+
+def open_rewritable(wanted: R, storage: Storage | None, report: Report) -> tuple[Snapshot, R, tuple[Computation, ...]]:
+    """The table, the request over its options, and how its expression indexes are computed.
+
+    Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
+    """
+    table, wanted = open_supported(wanted, storage, report)
+    if table.metadata is None or not expression_indexes(table.metadata):
+        return table, wanted, ()
+    zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)
+    return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)

@@ -1,0 +1,282 @@
+"""Carries out a plan that rewrites file slices: the tasks, the commit, and their part of the report."""
+
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
+
+from ..attempts.attempt import Attempt
+from ..attempts.staged_attempt import NewerInstant, StagedAttempt
+from ..base_files.file_writer import WrittenFile as NewBaseFile
+from ..commit.conflicts import WriterAtWork, refuse_beside_beginners
+from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.expectations import Expectation
+from ..commit.planned_groups import GroupsDropped
+from ..commit.settings import TransactionSettings
+from ..derived_indexes.expression_index.index import Computation, ComputedIndex
+from ..engine import Engine
+from ..errors import HudiServicesError, NotFound
+from ..indexing.expressions import computed_indexes
+from ..indexing.keys import moved_keys, record_shards, written_ahead
+from ..metadata.record_index.log_writing import MovedKeys
+from ..model import FileSlice, WriteStat
+from ..options import keys
+from ..rewriting.data_skipping import skipping
+from ..rewriting.resume import rewrite_once
+from ..rewriting.rewrite import RewriteResult
+from ..rewriting.task import RewriteTask
+from ..rows.conservation import Checksum
+from ..rows.memory import TaskMemory
+from ..rows.output import CHECK, NewFile
+from ..snapshot import Snapshot, reopen
+from ..waiting import Waiting
+from .metadata_services import metadata_services
+from .report import Check, CheckResult, InOut, Report, Row
+from .request import SparkRequest
+from .rewrite_tasks import memory_row
+from .running import Running
+
+_MOST_PAUSE_SECONDS = 0.5
+"""The moment between two writes of another writer may be short."""
+_TIMES_AHEAD = 3
+"""How often log files of the record index are written before the lock is taken; then they are written under it."""
+
+Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
+"""Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A pending plan that rewrites the slices of `tasks`, one task for each group.
+
+    `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
+    groups, by number, why they are left out; expectations add to it. `stat` makes the write stat of a new file.
+    `moves_keys` says that the rows get into other file groups.
+    """
+
+    operation: str
+    tasks: Sequence[RewriteTask]
+    dropped: Mapping[int, HudiServicesError]
+    unchanged: Expectation
+    stat: Callable[[RewriteResult, NewFile], WriteStat]
+    draft: Drafting
+    moves_keys: bool
+
+
+def carry_out(
+    rewrite: Rewrite,
+    attempt: Attempt | StagedAttempt,
+    wanted: SparkRequest,
+    table: Snapshot,
+    expressions: tuple[Computation, ...],
+    settings: TransactionSettings,
+    report: Report,
+    engine: Running,
+) -> Report:
+    """Execute the plan in an attempt, commit it, and end the report; `engine` is closed before."""
+    with attempt, engine as runner:
+        done = _rewritten(rewrite, attempt, wanted, report, runner)
+        results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
+        report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
+    report.completed(attempt.instant.ts)
+    _account(report, results, [new.file for result in results for new in result.files])
+    if rewrite.dropped:
+        add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
+    if attempt.begun_meanwhile:
+        report.warnings.append(
+            f"writes began while the {rewrite.operation} was committed ({', '.join(attempt.begun_meanwhile)}), and no "
+            "lock provider is set: they may not have seen the new files, and lose their changes (docs/concurrency.md)"
+        )
+    if attempt.rolled_back:
+        report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
+    if report.resumed_groups:
+        report.warnings.append(
+            f"{report.resumed_groups} of {len(results)} groups were taken over from an earlier attempt"
+        )
+    with report.phase("clean up"):
+        try:
+            attempt.clean_up()
+        except HudiServicesError as error:
+            return report.partly_done(
+                f"the {rewrite.operation} is complete, but its markers could not be deleted: {error}"
+            )
+    if not rewrite.dropped:
+        return report
+    return report.partly_done(
+        f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
+        hint="no row was touched in these groups; the next plan takes them",
+    )
+
+
+def _rewritten(
+    rewrite: Rewrite, attempt: Attempt | StagedAttempt, wanted: SparkRequest, report: Report, runner: Engine
+) -> dict[int, RewriteResult]:
+    """The results of the groups, by number. A group whose files a clean has deleted is dropped, if it may be."""
+    while True:
+        begun = {number: task for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped}
+        try:
+            return dict(zip(begun, _run(runner, list(begun.values()), wanted, report), strict=True))
+        except NotFound:
+            rewrite.unchanged.check(reopen(attempt.table))
+            # Finished groups are taken over by their checkpoints.
+            if begun.keys().isdisjoint(rewrite.dropped):
+                raise
+
+
+def _finish(
+    rewrite: Rewrite,
+    attempt: Attempt | StagedAttempt,
+    done: Mapping[int, RewriteResult],
+    wanted: SparkRequest,
+    table: Snapshot,
+    expressions: tuple[Computation, ...],
+    settings: TransactionSettings,
+    report: Report,
+    runner: Engine,
+) -> list[RewriteResult]:
+    """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
+    # An index may have been built meanwhile.
+    shards = record_shards(reopen(table)) if rewrite.moves_keys else None
+    while True:
+        results = [result for number, result in done.items() if number not in rewrite.dropped]
+        inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]
+        written = [
+            WrittenFile(rewrite.stat(result, new), new.file.columns) for result in results for new in result.files
+        ]
+        stats = [one.stat for one in written]
+        moved = None
+        if shards is not None:
+            with report.phase("read keys"):
+                moved = moved_keys(runner, table, shards, attempt.files, stats)
+        with report.phase("compute expressions") if expressions else nullcontext():
+            computed = computed_indexes(runner, table, expressions, attempt.files, stats, inputs)
+        draft = rewrite.draft(written, moved, computed)
+        # Nothing was published: the keys and records of fewer files are computed without the lock.
+        with suppress(GroupsDropped):
+            _publish(attempt, draft, wanted, settings, report, runner)
+            return results
+
+
+def _publish(
+    attempt: Attempt | StagedAttempt,
+    draft: CommitDraft,
+    wanted: SparkRequest,
+    settings: TransactionSettings,
+    report: Report,
+    runner: Engine,
+) -> None:
+    """Commit the draft; with a late plan, in a moment when no other writer is at work, as long as locks are waited for.
+
+    The lock is not held while this waits, and while log files of the record index are written ahead.
+    """
+    deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
+    ready, times_ahead = draft, 0
+    with Waiting(wanted.on_wait) as waiting:
+        while True:
+            try:
+                if attempt.is_late and settings.lock.is_shared:
+                    # Before the lock is taken, because the other writer needs it.
+                    refuse_beside_beginners(reopen(attempt.table), settings)
+                if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
+                    with report.phase("write the record index"):
+                        now = reopen(attempt.table)
+                        instant = attempt.expected_instant(now)
+                        ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
+                    times_ahead += 1
+                with report.phase("commit"):
+                    return attempt.finish(ready, metadata_services(runner, wanted, report))
+            except NewerInstant:
+                ready = draft
+            except WriterAtWork as error:
+                if not attempt.is_late or time.monotonic() >= deadline:
+                    raise
+                waiting.tell(f"another writer: {error.message}")
+                with report.phase("commit"):
+                    time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
+
+
+def add_dropped_groups(
+    report: Report, groups: Mapping[int, Sequence[FileSlice]], why: Mapping[int, HudiServicesError]
+) -> None:
+    """List the groups of a plan that are left out, by number."""
+    report.tables["dropped_groups"] = [
+        {"group": number, "partition": group[0].partition, "files": len(group), "why": why[number].message}
+        for number, group in sorted(groups.items())
+    ]
+
+
+def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:
+    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
+    with report.phase("rewrite"):
+        results = engine.map(
+            rewrite_once,
+            [replace(task, memory=memory) for task in tasks],
+            "rewrite file slices",
+            lambda done, total: wanted.progress("rewrite", done, total),
+        )
+    if results:
+        # Groups that were taken over have no peak.
+        peak = max(result.peak for result in results) or None
+        spilled = [result.spilled for result in results if result.spilled]
+        report.tables["memory"] = [memory_row(memory, peak, len(spilled), sum(spilled))]
+    return results
+
+
+def stat_of(result: RewriteResult, new: NewFile) -> WriteStat:
+    """The write stat of a new file whose rows count as inserts, as those of a clustering do."""
+    return WriteStat(
+        partition=result.partition,
+        file_id=new.file_id,
+        path=new.file.path,
+        num_writes=new.file.rows,
+        num_inserts=new.file.rows,
+        total_write_bytes=new.file.size,
+        file_size=new.file.size,
+        create_millis=new.millis,
+    )
+
+
+def next_slice_stat(result: RewriteResult, new: NewFile, before: FileSlice) -> WriteStat:
+    """The write stat of the next slice of a file group: the slice `before`, merged with the records of `result`."""
+    return replace(
+        stat_of(result, new),
+        prev_commit=before.base_instant if before.base_file is not None else "null",
+        num_inserts=result.logs.inserts,
+        num_update_writes=result.logs.updates,
+        num_deletes=result.logs.deletes,
+    )
+
+
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewBaseFile]) -> None:
+    report.files = replace(report.files, after=len(written))
+    report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.size for one in written))
+    report.rows = InOut(sum(r.rows_in for r in results), sum(one.rows for one in written))
+    report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
+    if written:
+        report.tables["new_files"] = [_evenness([one.size for one in written])]
+    gains = skipping(result.bounds for result in results)
+    if gains:
+        report.tables["skipping"] = [asdict(gain) for gain in gains]
+    # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
+    phases = sorted({phase for result in results for phase in result.seconds})
+    spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
+    report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
+    before = sum((result.before for result in results), start=Checksum())
+    after = sum((result.after for result in results), start=Checksum())
+    cost = spent.get(CHECK, 0.0) / (sum(spent.values()) or 1.0)
+    detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
+    report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+
+
+def _evenness(sizes: Sequence[int]) -> Row:
+    ordered, mean = sorted(sizes), statistics.fmean(sizes)
+    return {
+        "files": len(sizes),
+        "p50_bytes": ordered[(len(sizes) - 1) // 2],
+        "p95_bytes": ordered[math.ceil(len(sizes) * 0.95) - 1],
+        "max_bytes": ordered[-1],
+        "variation": round(statistics.pstdev(sizes) / mean, 3),
+    }

@@ -1,0 +1,121 @@
+"""The engine that runs a job's tasks: the caller's, or Spark, which starts while the job prepares its tasks."""
+
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from ..engine import Engine, Frame, LocalEngine
+from ..errors import ConfigError
+from ..inputs.input_files import InputFiles
+from ..options import keys
+from .report import Report
+from .request import ClusteringRequest, CompactionRequest, SparkRequest
+
+if TYPE_CHECKING:
+    from ..spark.session import Spark
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def check_engine(engine: Engine | None) -> None:
+    """Raise ConfigError when Spark is to run the tasks and is not installed. Call this before anything is written."""
+    if engine is None and importlib.util.find_spec("pyspark") is None:
+        raise ConfigError(
+            "this needs Spark, and the Python package pyspark is not installed",
+            hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release",
+        )
+
+
+class Running:
+    """`engine`, or Spark with the settings of `wanted`, until `close`; a running session is used as it is.
+
+    Spark starts in the background. The first use waits for it, and raises what starting it raises.
+    """
+
+    def __init__(self, name: str, wanted: SparkRequest, report: Report, engine: Engine | None) -> None:
+        self._wanted = wanted
+        self._report = report
+        self._engine = engine
+        self._session = ExitStack()
+        self._starting: Future[Engine] | None = None
+        if engine is None:
+            # Imported here: a command that has no tasks must not load Spark.
+            from ..spark.session import spark
+
+            there = spark(name, wanted.spark_master, wanted.spark_memory)
+            pool = ThreadPoolExecutor(1, "start spark")
+            self._starting = pool.submit(self._start, there)
+            pool.shutdown(wait=False)
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def task_memory(self) -> int:
+        return self._ready().task_memory
+
+    def map(
+        self,
+        function: Callable[[Task, str], Result],
+        tasks: Sequence[Task],
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        return self._ready().map(function, tasks, description, progress)
+
+    def frame_of(self, files: InputFiles) -> Frame:
+        """The rows of files, which tasks of Spark read. Raises ConfigError for a file that cannot be read."""
+        from ..spark.file_frame import FileFrame
+
+        return FileFrame(self._ready(), files)
+
+    def close(self) -> None:
+        """Stop Spark, if it was started here, once it has started."""
+        starting, self._starting = self._starting, None
+        if starting is None:
+            return
+        # Also after Ctrl-C: what has begun to start must not be left behind.
+        wait([starting])
+        start = time.perf_counter()
+        self._session.close()
+        self._report.seconds["stop spark"] = time.perf_counter() - start
+
+    def _start(self, session: "AbstractContextManager[Spark]") -> Engine:
+        from ..spark.engine import SparkEngine
+
+        there = self._session.enter_context(session)
+        if not there.own and (self._wanted.spark_master or self._wanted.spark_memory):
+            self._report.warnings.append(
+                "a Spark session was running before and is used as it is: its master and memory stand, not those given"
+            )
+        return SparkEngine(there.context, self._wanted.options[keys.MAX_PARALLELISM])
+
+    def _ready(self) -> Engine:
+        if self._engine is None:
+            assert self._starting is not None, "the engine is closed"
+            with self._report.phase("start spark"):
+                self._engine = self._starting.result()
+        return self._engine
+
+
+def started(
+    operation: str,
+    work: Sequence[object],
+    wanted: ClusteringRequest | CompactionRequest,
+    report: Report,
+    engine: Engine | None,
+) -> Running:
+    """The engine of a plan that rewrites `work`; a dry run, or a plan without work, needs no Spark."""
+    if wanted.dry_run or not work:
+        engine = LocalEngine()
+    return Running(f"hudi_services {operation} {report.instant}", wanted, report, engine)
