@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .base_files.slices import BaseFileSlices, SliceSource
 from .clock import Clock
@@ -11,23 +12,28 @@ from .errors import Outdated, TableNotFound
 from .file_names import PARTITION_METAFILE
 from .metadata.table import MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
-from .storage import Storage
+from .storage import FileInfo, Storage
 from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
+from .table.meta_folder import MetaFolder
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
+from .timeline.instant import Action, Instant
 from .waiting import OnWait, unseen
+
+T = TypeVar("T")
 
 _CHECK_PATH = "check the path of the table: it is the folder that holds the folder .hoodie"
 
+_USUAL_TIMELINE = f"{TABLE_FOLDER}/timeline"
 _LOOKS = 3
 """Attempts to open a table whose timeline is archived meanwhile."""
 
 
-def _hold_nothing() -> None:
+def hold_nothing() -> None:
     """Check nothing: a reader needs no lock."""
 
 
@@ -37,13 +43,14 @@ class Snapshot:
 
     storage: Storage
     config: TableConfig
+    meta: MetaFolder
     timeline: Timeline
     metadata: MetadataTable | None
     view: FileSystemView
     slices: SliceSource
     """Opens the file slices of the table."""
     clock: Clock
-    check_held: Callable[[], None] = _hold_nothing
+    check_held: Callable[[], None] = hold_nothing
     """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
     on_wait: OnWait = unseen
@@ -59,17 +66,28 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
 
     Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
     """
-    return _at_present(storage, open_config(storage, clock), clock)
+    with ThreadPoolExecutor(2) as pool:
+        # Most tables have their timeline there, and the listing need not wait for the properties to say so.
+        usual = pool.submit(storage.list_dir, _USUAL_TIMELINE)
+        meta = pool.submit(MetaFolder.list, storage)
+        config = open_config(storage, clock)
+        listed = usual.result()[0] if config.timeline_path == _USUAL_TIMELINE else None
+    with suppress(Outdated):
+        return _look(storage, config, meta.result(), clock, listed=listed)
+    return _at_present(storage, config, clock)
 
 
 def open_config(storage: Storage, clock: Clock) -> TableConfig:
     """The configuration alone. Raises what `open_snapshot` raises."""
-    files, folders = storage.list_dir("")
-    if not files and not folders:
-        raise TableNotFound(f"there is nothing at {storage.root}", hint=_CHECK_PATH)
-    if TABLE_FOLDER not in folders and any(file.name.startswith(PARTITION_METAFILE) for file in files):
-        raise TableNotFound(f"{storage.root} is a partition of a table, and no table", hint=_CHECK_PATH)
-    return TableConfig.load(storage, clock=clock)
+    try:
+        return TableConfig.load(storage, clock=clock)
+    except TableNotFound:
+        files, folders = storage.list_dir("")
+        if not files and not folders:
+            raise TableNotFound(f"there is nothing at {storage.root}", hint=_CHECK_PATH) from None
+        if TABLE_FOLDER not in folders and any(file.name.startswith(PARTITION_METAFILE) for file in files):
+            raise TableNotFound(f"{storage.root} is a partition of a table, and no table", hint=_CHECK_PATH) from None
+        raise
 
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
@@ -77,33 +95,114 @@ def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
     return table.timeline.saw_the_same(since.timeline) and table.config.raw == since.config.raw
 
 
-def reopen(table: Snapshot) -> Snapshot:
-    """A new snapshot of the same table, under the same lock."""
-    now = _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
-    return replace(now, check_held=table.check_held, on_wait=table.on_wait)
+def refresh(table: Snapshot) -> Snapshot:
+    """The table as it is now, under the same lock: `table` itself, with all that it has read, if nothing has changed.
+
+    Raises what `open_snapshot` raises.
+    """
+    return refresh_beside(table, lambda: None)[0]
+
+
+def refresh_beside(table: Snapshot, last: Callable[[], T]) -> tuple[Snapshot, T]:
+    """As `refresh`, and what `last` returns, which is called beside the last request for what has changed."""
+    storage, config = table.storage, table.config
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(MetaFolder.list, storage)
+        listed = storage.list_dir(config.timeline_path)[0] if config.timeline_path != TABLE_FOLDER else None
+        meta = listing.result()
+        if not meta.has_same_properties(table.meta):
+            new = TableConfig.load(storage, clock=table.clock)
+            listed = listed if new.timeline_path == config.timeline_path else None
+            config = config if new == config else new
+        beside = pool.submit(last)
+        try:
+            now = _look(storage, config, meta, table.clock, table, listed)
+        except Outdated:
+            now = _at_present(storage, config, table.clock)
+        if now is not table:
+            now = replace(now, check_held=table.check_held, on_wait=table.on_wait)
+        return now, beside.result()
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
     for _ in range(_LOOKS - 1):
         # An archiver may run between the listing and the reads; a second attempt sees its result.
         with suppress(Outdated):
-            return _look(storage, config, clock)
-    return _look(storage, config, clock)
+            return _look(storage, config, MetaFolder.list(storage), clock)
+    return _look(storage, config, MetaFolder.list(storage), clock)
 
 
-def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
+def _look(
+    storage: Storage,
+    config: TableConfig,
+    meta: MetaFolder,
+    clock: Clock,
+    known: Snapshot | None = None,
+    listed: Iterable[FileInfo] | None = None,
+) -> Snapshot:
+    """The table with this configuration; `known` if it is still true. `listed` are the files of the timeline."""
+    if config.timeline_path == TABLE_FOLDER:
+        listed = meta.files.values()
+    had = known.metadata if known is not None and known.config is config else None
     with ThreadPoolExecutor(1) as pool:
-        metadata_config = pool.submit(MetadataTable.load_config, storage, config)
-        timeline = Timeline.open(storage, config)
+        metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)
+        timeline = Timeline.open(storage, config, listed)
         slices = _slice_source(storage, config, timeline)
         replaced = pool.submit(replaced_file_groups, timeline)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
-        metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
-        lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-        naming, compacting = log_naming(config.version), compacted_file_groups(timeline)
-        facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
-        view = FileSystemView(lister, facts, replaced.result(), naming, compacting)
-    return Snapshot(storage, config, timeline, metadata, view, slices, clock)
+        if metadata_config is None:
+            assert had is not None
+            metadata: MetadataTable | None = had.beside(config, timeline, slices)
+        else:
+            metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
+        if known is not None and _is_still(known, config, timeline, metadata):
+            return known
+        return _assembled(storage, config, meta, timeline, metadata, slices, replaced.result(), clock)
+
+
+def with_instant(
+    table: Snapshot, instant: Instant, content: bytes = b"", metadata: MetadataTable | None = None
+) -> Snapshot:
+    """`table` with an instant that the caller has just published, whose file has this content.
+
+    `metadata` is the metadata table as it is now, where that has changed, too.
+    """
+    timeline = table.timeline.grown(instant, content)
+    slices = _slice_source(table.storage, table.config, timeline)
+    metadata = metadata or table.metadata
+    now = None if metadata is None else metadata.beside_grown(timeline, slices)
+    replaced = table.view.replaced
+    if instant.action is Action.REPLACE_COMMIT and instant.is_completed:
+        commit = timeline.layout.decode_commit(content, timeline.path(instant.file_name))
+        gone = ((partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids)
+        replaced = {**replaced, **dict.fromkeys(gone, instant.ts)}
+    grown = _assembled(table.storage, table.config, table.meta, timeline, now, slices, replaced, table.clock)
+    return replace(grown, check_held=table.check_held, on_wait=table.on_wait)
+
+
+def _is_still(known: Snapshot, config: TableConfig, timeline: Timeline, metadata: MetadataTable | None) -> bool:
+    if known.config is not config or not timeline.saw_the_same(known.timeline):
+        return False
+    if metadata is None or known.metadata is None:
+        return metadata is known.metadata
+    return metadata.timeline.saw_the_same(known.metadata.timeline)
+
+
+def _assembled(
+    storage: Storage,
+    config: TableConfig,
+    meta: MetaFolder,
+    timeline: Timeline,
+    metadata: MetadataTable | None,
+    slices: SliceSource,
+    replaced: Mapping[FileGroupId, str],
+    clock: Clock,
+) -> Snapshot:
+    lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
+    naming, compacting = log_naming(config.version), compacted_file_groups(timeline)
+    facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
+    view = FileSystemView(lister, facts, replaced, naming, compacting)
+    return Snapshot(storage, config, meta, timeline, metadata, view, slices, clock)
 
 
 def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> SliceSource:

@@ -7,7 +7,7 @@ clean-up   markers, heartbeat, checkpoints
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -15,7 +15,7 @@ from ..clock import duration
 from ..commit.begun_rollbacks import rollbacks_of
 from ..commit.checkpoints import checkpointed_files, checkpoints, delete_checkpoints
 from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
-from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
 from ..commit.markers import delete_markers, read_markers
@@ -34,10 +34,10 @@ from ..errors import (
     PartlyDone,
 )
 from ..file_names import parse_base_file
-from ..metadata.table import MetadataTable
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
+from .afterwards import Afterwards, settled
 from .late_attempts import delete_staged
 from .late_plan import LatePlan
 from .leased import LeasedAttempt
@@ -80,6 +80,8 @@ class Attempt(LeasedAttempt):
         self.files = NewFiles.in_place(table.storage, instant.ts)
         self.begun_meanwhile: list[str] = []
         """Writes of others that have begun while a late plan was committed, without a shared lock."""
+        self.after: Snapshot | None = None
+        """The table after the commit; None where only another look would tell."""
         self.completed_at = 0.0
         """When the commit was complete, by the monotonic clock, seconds."""
 
@@ -97,9 +99,7 @@ class Attempt(LeasedAttempt):
         """The instant at which `finish` commits, whatever `table` has."""
         return self.instant.ts
 
-    def finish(
-        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
-    ) -> None:
+    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
         """Make the new files of `draft` visible and the replaced file groups invisible, in one atomic step.
 
         `afterwards` is called after that step under the same lock, with the metadata table as it was before the step
@@ -121,15 +121,14 @@ class Attempt(LeasedAttempt):
             watched = current if self._late is None else self._late.watched(current, self.instant)
             times = Times(watched, self._settings.skew_millis)
             try:
-                publish(watched, draft, times.next)
+                after = publish(watched, draft, times.next)
             except TakenOver:
                 self._delete_unclaimed(current)
                 raise
             self._begun, self.completed_at = False, time.monotonic()
             if self._late is not None:
                 self.begun_meanwhile = self._late.begun_meanwhile(current, self.instant)
-            if afterwards is not None and current.metadata is not None:
-                afterwards(current.metadata, Times(current, 0, after=times.last).next)
+            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
         self._transaction.forget()
 
     def clean_up(self) -> None:
@@ -153,7 +152,7 @@ class Attempt(LeasedAttempt):
                     self.rolled_back.append(
                         roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
                     )
-                    current = reopen(current)
+                    current = refresh(current)
             try:
                 self._check_inputs(current)
             except StaleInput as stale:
@@ -261,7 +260,7 @@ class Attempt(LeasedAttempt):
     def _count_done(self) -> int:
         """The number of checkpoints of this attempt; 0 when they cannot be listed."""
         try:
-            current = reopen(self.table)
+            current = refresh(self.table)
             return len(checkpoints(current, self._require_pending(current)))
         except HudiServicesError:
             return 0
@@ -291,7 +290,7 @@ class Attempt(LeasedAttempt):
 
         They are not known before `finish`. The commit names every file that stays, whoever is at work.
         """
-        current = reopen(self.table)
+        current = refresh(self.table)
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is not None and found.is_completed and not self._is_published(current):
             remove_strays(current, self.instant.ts, committed_files(current, found))
@@ -320,7 +319,7 @@ def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     the process that completes the instant deletes them only afterwards, so that one of the two reads finds the files.
     """
     claimed = checkpointed_files(table.storage, instant.ts)
-    current = reopen(table)
+    current = refresh(table)
     found = current.timeline.find(instant.ts, instant.action)
     return committed_files(current, found) if found is not None and found.is_completed else claimed
 

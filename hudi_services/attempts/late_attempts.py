@@ -29,7 +29,7 @@ from ..commit.transaction import Transaction
 from ..concurrency import at_once
 from ..errors import LockBusy
 from ..file_names import OWN_FOLDER
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant, State
 
@@ -63,7 +63,7 @@ def take_back_dead(table: Snapshot, settings: TransactionSettings) -> list[str]:
     """
     staged, begun = {*staged_attempts(table.storage)}, _leased(table.storage) | _checkpointed(table.storage)
     # Only now: the instant of an attempt that publishes its plan first is on the timeline before its lease.
-    table = reopen(table)
+    table = refresh(table)
     for ts in sorted(staged | {ts for ts in begun if not table.timeline.at(ts)}):
         take_back_staged(table, ts, settings)
     reserved = _reserved(table)

@@ -12,14 +12,13 @@ files of the record index are written before the lock is taken, the instant is d
 """
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from ..commit.begun_rollbacks import rollbacks_of
 from ..commit.checkpoints import delete_checkpoints
 from ..commit.conflicts import NEW_PLAN, TakenOver
-from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.drafts import CommitDraft
 from ..commit.lease import read_lease
 from ..commit.liveness import lease_name
 from ..commit.markers import delete_markers
@@ -35,9 +34,9 @@ from ..errors import (
     PartlyDone,
     StorageError,
 )
-from ..metadata.table import MetadataTable
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Instant, State
+from .afterwards import Afterwards, settled
 from .attempt import claimed_files, committed_files
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
@@ -69,6 +68,8 @@ class StagedAttempt(LeasedAttempt):
         """Writes of others that have begun while the plan was committed, without a shared lock."""
         self.pending_seconds = 0.0
         """For how long the plan was pending, once the attempt is committed."""
+        self.after: Snapshot | None = None
+        """The table after the commit; None where only another look would tell."""
         self._expected = instant.ts
         """The instant at which the attempt commits, if no newer one comes before."""
         self._operation = operation
@@ -98,9 +99,7 @@ class StagedAttempt(LeasedAttempt):
             self._expected = Times(table, 0).next()
         return self._expected
 
-    def finish(
-        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
-    ) -> None:
+    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
         """As `Attempt.finish`. After an error that leaves the table as it was, it may be called again.
 
         Raises NewerInstant when files of the draft were written for an instant that is not the newest any more.
@@ -138,12 +137,11 @@ class StagedAttempt(LeasedAttempt):
             # The time of completion waits for the slowest clock, unless the instant has just done so.
             skew = self._settings.skew_millis if is_newest else 0
             times = Times(watched, skew, after=ts)
-            publish(watched, draft.at(shown), times.next)
+            after = publish(watched, draft.at(shown), times.next)
             self._shown, self.instant = None, shown
             self.pending_seconds = time.monotonic() - began
             self.begun_meanwhile = self._plan.begun_meanwhile(current, shown)
-            if afterwards is not None and current.metadata is not None:
-                afterwards(current.metadata, Times(current, 0, after=times.last).next)
+            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
         self._transaction.forget()
 
     def clean_up(self) -> None:
@@ -168,7 +166,7 @@ class StagedAttempt(LeasedAttempt):
     def _refuse_taken_over(self, shown: Instant) -> None:
         """Its attempt at the plan is not ours to roll back."""
         self._transaction.lease.check()
-        table = reopen(self.table)
+        table = refresh(self.table)
         found = table.timeline.find(shown.ts, shown.action)
         if found is None or found.is_completed:
             return
@@ -207,7 +205,7 @@ class StagedAttempt(LeasedAttempt):
         ours = False
         with suppress(HudiServicesError):
             claimed = claimed_files(self.table, shown)
-            found = reopen(self.table).timeline.find(shown.ts, shown.action)
+            found = refresh(self.table).timeline.find(shown.ts, shown.action)
             if found is not None and found.is_completed:
                 claimed = committed_files(self.table, found)
                 ours = bool(self._moved) and claimed <= set(self._moved)

@@ -1,8 +1,9 @@
 """One write of rows, from its instant to its commit.
 
-    begin      under the table's lock: the instant, its lease and heartbeat, the requested file: <ts>.commit.requested,
-               or of a write that replaces file groups <ts>.replacecommit.requested
-    (look up)  the table as it is from now on: what is completed later is compared at the end
+    begin      lease and heartbeat of the instant that is due, then under the table's lock, if that is still the next
+               one, the requested file: <ts>.commit.requested, or of a write that replaces file groups
+               <ts>.replacecommit.requested
+    (look up)  the table as it was under the lock: what is completed later is compared at the end
     workload   <ts>.inflight: which file groups are updated, and how many rows each of them gets
     (work)     a marker, then the file, for every new file
     finish     under the lock: the heartbeat, the conflicts, files of dead tasks, `transaction.publish` with the draft
@@ -14,6 +15,7 @@ later sees the requested file, and one that commits later compares its file grou
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 
 from ..commit.critical_section import critical_section
@@ -25,10 +27,10 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction, begin, expect, publish
-from ..errors import ConflictError, HudiServicesError, NothingToDo, PartlyDone
-from ..metadata.table import MetadataTable
-from ..snapshot import Snapshot, reopen
+from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
+from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
+from .afterwards import Afterwards, settled
 from .attempt import committed_files, remove_strays
 from .leased import end
 
@@ -60,26 +62,53 @@ class WriteAttempt:
         self._instant: Instant | None = None
         self._transaction: Transaction | None = None
         self._files: frozenset[str] = frozenset()
+        self.after: Snapshot | None = None
+        """The table after the commit; None where only another look would tell."""
 
     def __enter__(self) -> "WriteAttempt":
+        table = self.table
         try:
-            with critical_section(self.table, f"begin the {self._operation}", self._settings) as current:
-                times = Times(current, self._settings.skew_millis, is_writer=True)
+            due = self._claim_next()
+            with critical_section(table, f"begin the {self._operation}", self._settings) as current:
+                times = Times(current, self._settings.skew_millis, is_writer=True, due=due)
                 current = self._first(current, times.next)
                 ts = times.next()
                 refuse_ahead(current, ts)
-                name = current.timeline.layout.file_name(ts, self._action, State.REQUESTED)
-                instant = Instant(ts, self._action, State.REQUESTED, None, name)
-                self._transaction = Transaction(self.table, lease_name(instant), f"write {ts}", self._settings)
-                self._transaction.__enter__()
-                self._transaction.beat(ts)
-                current.check_held()
+                if ts != due:
+                    # Others were here first.
+                    self._give_up_claim()
+                    self._claim(ts)
+                    current.check_held()
                 self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
-            self.table = reopen(self.table)
+                self.table = with_instant(current, self._instant, self._requested)
+            self.table = replace(self.table, check_held=table.check_held)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
         return self
+
+    def _claim_next(self) -> str:
+        """Claim the instant that is due now, unless another run of ours does, and return it."""
+        times = Times(self.table, 0, is_writer=True)
+        while True:
+            with suppress(LockBusy):
+                self._claim(due := times.draw())
+                return due
+
+    def _claim(self, ts: str) -> None:
+        """Take the lease of an instant that is not published, and begin its heartbeat."""
+        name = self.table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
+        instant = Instant(ts, self._action, State.REQUESTED, None, name)
+        self._transaction = Transaction(
+            self.table, lease_name(instant), f"write {ts}", self._settings, is_new=True
+        ).__enter__()
+        self._transaction.beat(ts)
+
+    def _give_up_claim(self) -> None:
+        assert self._transaction is not None, "there is one"
+        self._transaction.forget()
+        self._transaction.stop_beating()
+        self._transaction.__exit__(None, None, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -106,9 +135,7 @@ class WriteAttempt:
         """Create the inflight file. Raises ConflictError when the instant was rolled back meanwhile."""
         begin(self.table, self.instant, workload)
 
-    def finish(
-        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
-    ) -> None:
+    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
         """Make the new files of `draft` visible, in one atomic step; `afterwards` as for `Attempt.finish`.
 
         Raises the errors of `transaction.complete`, and ConflictError when another process has rolled the write back,
@@ -123,9 +150,8 @@ class WriteAttempt:
             expect(current, draft)
             remove_strays(current, self.ts, draft.paths)
             times = Times(current, self._settings.skew_millis)
-            publish(current, draft, times.next)
-            if afterwards is not None and current.metadata is not None:
-                afterwards(current.metadata, Times(current, 0, after=times.last).next)
+            after = publish(current, draft, times.next)
+            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
         self._transaction.forget()
 
     def clean_up(self) -> None:
@@ -147,7 +173,10 @@ class WriteAttempt:
     def _failed(self, error: BaseException) -> None:
         """Roll the write back. Raises PartlyDone when it is complete in spite of `error`."""
         assert self._transaction is not None, "the attempt has begun"
-        if self._instant is None or isinstance(error, PartlyDone):
+        if self._instant is None:
+            self._transaction.forget()
+            return
+        if isinstance(error, PartlyDone):
             return
         is_complete = False
         # The first error is what the operator must read; the next write rolls this one back.

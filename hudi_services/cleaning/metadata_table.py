@@ -135,7 +135,7 @@ def _execute(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> Clea
     paths = [metadata.path(partition, name) for partition, files in names.items() for name in files]
     metadata.storage.delete_all(paths, lambda done: None)
     done = CleanMetadata.of(plan, ts, names, time.monotonic() - started)
-    timeline.publish(ts, Action.CLEAN, State.COMPLETED, encode_clean_metadata(done, release), times())
+    timeline.publish(ts, Action.CLEAN, State.COMPLETED, encode_clean_metadata(done, release), times)
     return Cleaned(ts, len(paths))
 
 

@@ -1,18 +1,25 @@
 """The critical section under the table's lock, and the publication of a plan in it."""
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..concurrency import at_once
-from ..errors import ConflictError, PartlyDone, StorageError
-from ..snapshot import Snapshot, reopen
+from ..errors import ConflictError, LockBusy, PartlyDone, StorageError
+from ..locking.protocol import LockWait, TableLock
+from ..snapshot import Snapshot, refresh_beside, with_instant
 from ..table.support import check_timeline
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
-from .lease import Lease, check_leases
+from .lease import MOST_TRIES, Lease, check_leases, stored_leases
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
+
+_LOOK_HOLDS_SECONDS = 1.0
+"""For how long the look of the beginning may stand for the first check: a lease outlives its last renewal by fifty."""
 
 
 @contextmanager
@@ -44,13 +51,8 @@ def critical_section(
     wait, done = replace(settings.lock_wait, on_wait=table.on_wait), False
     lock = settings.lock.lock(table.storage, wait)
     try:
-        with Lease(table.storage, "table", action, wait.wait_millis / 1000, wait.on_wait) as own_lease, lock:
-
-            def check_held() -> None:
-                leases = [held for held in (own_lease, lease) if held is not None]
-                at_once(lambda check: check(), (lambda: check_leases(leases), lock.check))
-
-            current = replace(reopen(table), check_held=check_held)
+        with _locked(table, action, lock, wait, lease) as (hold, current):
+            current = replace(current, check_held=hold.check)
             check_timeline(current.timeline, current.storage)
             if not beside_writers:
                 refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
@@ -67,6 +69,60 @@ def critical_section(
         ) from error
 
 
+@contextmanager
+def _locked(
+    table: Snapshot, action: str, lock: TableLock, wait: LockWait, lease: Lease | None
+) -> Iterator[tuple["_Hold", Snapshot]]:
+    """Our lease of the table and Hudi's lock, and the table as it is then.
+
+    The lease is confirmed while the table is read; where it was not ours, both count for nothing.
+    """
+    for _ in range(MOST_TRIES):
+        own = Lease(table.storage, "table", action, wait.wait_millis / 1000, wait.on_wait, confirmed=False)
+        with own, lock:
+            hold = _Hold(lock, own, lease)
+            current, is_ours = refresh_beside(table, hold.begin)
+            if is_ours:
+                yield hold, current
+                return
+    raise LockBusy(f"{table.storage.root}: other runs take the lease of the table again and again", hint="try again")
+
+
+class _Hold:
+    """What is held in a critical section: Hudi's lock, our lease of the table, and perhaps another lease."""
+
+    def __init__(self, lock: TableLock, own: Lease, lease: Lease | None) -> None:
+        self._lock = lock
+        self._own = own
+        self._leases = [own] if lease is None else [own, lease]
+        self._seen = -math.inf
+        """When the look of the beginning was made, by the monotonic clock; it stands for the first check after it."""
+
+    def begin(self) -> bool:
+        """Confirm the lease of the table; whether it is ours. Raises ConflictError when another one was lost."""
+        stored = stored_leases(self._own.storage)
+        if not self._own.confirm(stored):
+            return False
+        self._lock.check()
+        for lease in self._leases[1:]:
+            lease.check_beside(stored)
+        self._seen = time.monotonic()
+        return True
+
+    def check(self) -> None:
+        """Raise ConflictError when one of them was lost."""
+        seen, self._seen = self._seen, -math.inf
+        if time.monotonic() - seen > _LOOK_HOLDS_SECONDS:
+            at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))
+
+
+class Requested(NamedTuple):
+    """A plan that was published: its instant, and the table with it."""
+
+    ts: str
+    table: Snapshot
+
+
 def request(
     table: Snapshot,
     action: Action,
@@ -77,8 +133,8 @@ def request(
     rewrites: bool,
     ts: str | None = None,
     beside_writers: bool = False,
-) -> str:
-    """Publish the plan of an action and return its instant; `plan` is called with the table as it is under the lock.
+) -> Requested:
+    """Publish the plan of an action; `plan` is called with the table as it is under the lock.
 
     `name` is shown to people who wait for the lock. `rewrites` says that the plan replaces file groups by files that
     bear its time. `beside_writers` as for `critical_section`. `ts` is the instant that the caller wants; without it a
@@ -97,5 +153,6 @@ def request(
                 hint="leave --instant-time out",
             )
         current.check_held()
-        current.timeline.publish(instant, action, State.REQUESTED, data)
-        return instant
+        published = current.timeline.publish(instant, action, State.REQUESTED, data)
+        after = with_instant(current, published, data)
+    return Requested(instant, replace(after, check_held=table.check_held))

@@ -13,6 +13,7 @@ from ..derived_indexes.expression_index.index import ComputedIndex, renamed_reco
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.statistics.column_stats import NewFile
+from ..metadata.table import MetadataTable
 from ..metadata_updates.sync import Change, sync_commit
 from ..model import CommitMetadata, WriteStat
 from ..parquet.chunk_stats import ColumnStats
@@ -37,8 +38,11 @@ class Draft(Protocol):
     @property
     def expectations(self) -> Sequence[Expectation]: ...
 
-    def sync(self, current: Snapshot, times: TimesSource) -> None:
-        """Update everything else, the metadata table first; may be repeated after a kill."""
+    def sync(self, current: Snapshot, times: TimesSource) -> MetadataTable | None:
+        """Update everything else, the metadata table first; may be repeated after a kill.
+
+        Returns the metadata table as it is then, None where it is not known.
+        """
 
     def content(self, current: Snapshot) -> bytes:
         """The content of the completed file; called after `sync`."""
@@ -105,9 +109,10 @@ class CommitDraft:
         """The paths of the new files."""
         return frozenset(one.stat.path for one in self.files)
 
-    def sync(self, current: Snapshot, times: TimesSource) -> None:
-        if current.metadata is not None:
-            sync_commit(current.metadata, self._change(current), times)
+    def sync(self, current: Snapshot, times: TimesSource) -> MetadataTable | None:
+        if current.metadata is None:
+            return None
+        return sync_commit(current.metadata, self._change(current), times)
 
     def content(self, current: Snapshot) -> bytes:
         schema = self.schema or current_schema(current)

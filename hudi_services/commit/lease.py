@@ -4,9 +4,12 @@
 
 The file with the largest n names the holder of the lease `name`. The lease is free when `validUntil` has passed, or
 when the holder's process has ended (same machine, same process namespace). A process takes the lease by creating file
-n + 1, which the store lets only one process do. Only the owner rewrites its file: every few seconds to renew the lease,
-and at the end to release it (validUntil 0). The newest file stays, unless the owner calls `forget`, so that numbers do
-not start again while another process still works with an older listing.
+n + 1, which the store lets only one process do, and then by listing the files: the number may be too low, when it comes
+from an older listing or is a guess. Only the owner rewrites its file: every few seconds to renew the lease, and at the
+end to release it (validUntil 0). The newest file stays, unless the owner calls `forget`, so that numbers do not start
+again while another process still works with an older listing.
+
+A lease knows its own files: the next try begins with the number that this process gave back last, without a listing.
 
 No owner takes a lease for more than a minute. A `validUntil` further away than clocks may differ was not written by
 this tool; then the age of the file decides. A file without such an object holds no lease.
@@ -18,7 +21,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -37,12 +40,17 @@ _SHOWN = 80
 """Characters that are shown of each value in a lease."""
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
-_MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
+MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
 """For a free lease that cannot be taken: other processes take, release and forget it, but not so often."""
 _MOST_DIGITS = 18
+_RELEASED = b'{"validUntil": 0}'
+"""The content of a lease that was given back. No other lease is as short: a listing tells that it is free."""
 
 _live: set[str] = set()
 """Owners in this process: a lease of this process with another owner was left by work that died here."""
+_given_back: dict[tuple[Hashable, str], int] = {}
+"""The numbers of the leases that this process gave back last, by storage and name."""
+_MOST_GIVEN_BACK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +97,39 @@ class Lease:
     """A context manager that holds the lease `name`.
 
     Entering waits up to `wait_seconds` for the holder, and `on_wait` is told of the wait. Raises LockBusy, which names
-    the holder.
+    the holder. `is_new` says that no process can have taken a lease of this name before. A lease that is `confirmed`
+    later is held once `confirm` has said so, and before that nothing may be written.
     """
 
     def __init__(
-        self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0, on_wait: OnWait = unseen
+        self,
+        storage: Storage,
+        name: str,
+        action: str,
+        wait_seconds: float = 0.0,
+        on_wait: OnWait = unseen,
+        *,
+        is_new: bool = False,
+        confirmed: bool = True,
     ) -> None:
         self._storage = storage
         self._name = name
         self._action = action
         self._wait = wait_seconds
         self._on_wait = on_wait
+        known = None if confirmed else _given_back.get((storage.identity, name))
+        self._guess: int | None = 0 if is_new else known
+        """The number of the newest file, as far as it is known without a listing."""
+        self._confirms = confirmed
         self._owner = str(uuid.uuid4())
         self._number = 0
         self._since = 0
+        self._latest: FileInfo | None = None
+        """The newest file before this lease was taken, if a listing had it."""
+        self._older: list[str] = []
+        """The paths of older files of this name."""
         self._previous: LeaseState | None = None
-        self._forget = False
+        self._forget = self._is_lost = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -122,7 +147,7 @@ class Lease:
             holder = self._holder()
             if holder is None:
                 tries += 1
-                if tries == _MOST_TRIES:
+                if tries == MOST_TRIES:
                     raise StorageError(
                         f"{self._storage.full_path(self._path(self._number))} is in the way of a lease, and is none",
                         hint="delete it: no program makes a folder, a pipe or a socket there",
@@ -144,16 +169,24 @@ class Lease:
         _live.discard(self._owner)
         if self._thread:
             self._thread.join()
+        if self._is_lost:
+            return
+        # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
+        gone = [*self._older, *([self._path(self._number)] if self._forget else [])]
         try:
-            if self._forget:
-                # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
-                self._delete_files(self._number)
-                return
-            self._write(valid_until=0)
-            self._delete_files(self._number - 1)
+            if not self._forget:
+                self._storage.put(self._path(self._number), _RELEASED)
+                self._remember()
+            if gone:
+                self._storage.delete_all(gone, lambda count: None)
         except StorageError:
             # The lease ends by itself, and the work that was done under it remains valid.
             return
+
+    def _remember(self) -> None:
+        if len(_given_back) >= _MOST_GIVEN_BACK:
+            _given_back.clear()
+        _given_back[self._storage.identity, self._name] = self._number
 
     @property
     def name(self) -> str:
@@ -182,39 +215,45 @@ class Lease:
         return self._storage
 
     def _try(self) -> bool:
-        files = dict(_stored(self._storage, self._name))
-        latest = max(files, default=0)
-        if latest and _holder(self._storage, files[latest]):
-            return False
-        self._previous = _lease(files[latest]) if latest else None
-        self._number, self._since = latest + 1, _now()
+        guess, self._guess = self._guess, None
+        if guess is None:
+            files = dict(_stored(self._storage, self._name))
+            guess = max(files, default=0)
+            if guess and _holder(self._storage, files[guess]):
+                return False
+            self._latest = files[guess] if guess else None
+            self._previous = _lease(files[guess]) if guess else None
+        self._number, self._since = guess + 1, _now()
         _live.add(self._owner)
         try:
             self._storage.create(self._path(self._number), self._content(_now() + LEASE_MILLIS))
         except AlreadyExists:
             _live.discard(self._owner)
             return False
-        now = dict(_stored(self._storage, self._name))
-        if max(now, default=0) == self._number and (not latest or _is_same(now.get(latest), files[latest])):
+        return not self._confirms or self.confirm(stored_leases(self._storage))
+
+    def confirm(self, stored: Iterable[FileInfo]) -> bool:
+        """Whether the number was the next one, so that the lease is held; when not, its file is deleted again.
+
+        `stored` are the `stored_leases`, listed since.
+
+        Between the listing and the creation of the file, other processes may have taken and released the lease, so
+        that the number is too low; or they forgot it: the listed file is deleted, numbers began again, and a low one
+        may be held. Without a listing, the file of the number before must be one that was given back.
+        """
+        now, before = dict(_numbered(stored, self._name)), self._number - 1
+        if max(now, default=0) == self._number and (not before or _is_still(now.get(before), self._latest)):
+            self._older = [self._path(number) for number in sorted(now) if number < self._number]
             return True
-        # Between our listing and our creation of the file, other processes took and released the lease, so that our
-        # number is too low; or they forgot it: the listed file is deleted, numbers began again, and a low one may be
-        # held.
         _live.discard(self._owner)
+        _given_back.pop((self._storage.identity, self._name), None)
+        self._is_lost = not self._confirms
         self._storage.delete(self._path(self._number))
         return False
 
     def _holder(self) -> dict[str, Any] | None:
         newest = _newest(self._storage, self._name)
         return _holder(self._storage, newest) if newest else None
-
-    def _numbers(self) -> list[int]:
-        return sorted(number for number, _ in _stored(self._storage, self._name))
-
-    def _delete_files(self, up_to: int) -> None:
-        for number in self._numbers():
-            if number <= up_to:
-                self._storage.delete(self._path(number))
 
     def _path(self, number: int) -> str:
         return f"{LEASE_FOLDER}/{self._name}.{number}.json"
@@ -238,14 +277,19 @@ class Lease:
 
 def check_leases(leases: Sequence[Lease]) -> None:
     """As `Lease.check` for several leases of one table, with one listing."""
-    stored = leases[0].storage.list_dir(LEASE_FOLDER)[0]
+    stored = stored_leases(leases[0].storage)
     for lease in leases:
         lease.check_beside(stored)
 
 
+def stored_leases(storage: Storage) -> list[FileInfo]:
+    """The files of all leases of a table."""
+    return storage.list_dir(LEASE_FOLDER)[0]
+
+
 def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
     """The files of the lease `name`, with their numbers."""
-    return _numbered(storage.list_dir(LEASE_FOLDER)[0], name)
+    return _numbered(stored_leases(storage), name)
 
 
 def _numbered(files: Iterable[FileInfo], name: str) -> Iterator[tuple[int, FileInfo]]:
@@ -255,12 +299,17 @@ def _numbered(files: Iterable[FileInfo], name: str) -> Iterator[tuple[int, FileI
             yield int(parts[1]), file
 
 
-def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
-    return now is not None and (now, now.tag) == (then, then.tag)
+def _is_still(now: FileInfo | None, then: FileInfo | None) -> bool:
+    """Whether the file before is the one that was listed, or has been given back."""
+    if now is None:
+        return False
+    return now.size == len(_RELEASED) if then is None else (now, now.tag) == (then, then.tag)
 
 
 def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
     """The content of a lease file that is still held; None when it is not."""
+    if file.size == len(_RELEASED):
+        return None
     try:
         holder = parse_json(storage.read(file.path, SMALL_FILE))
     except (NotFound, ValueError, CorruptFile):

@@ -19,13 +19,19 @@ class Times:
     An instant is drawn right before its file is published; therefore `next` also checks the lock.
     """
 
-    def __init__(self, table: Snapshot, skew_millis: int, *, after: str = "", is_writer: bool = False) -> None:
-        """The instants are also later than `after`. `is_writer`: on an empty timeline the caller's clock decides."""
+    def __init__(
+        self, table: Snapshot, skew_millis: int, *, after: str = "", is_writer: bool = False, due: str = ""
+    ) -> None:
+        """The instants are also later than `after`. `is_writer`: on an empty timeline the caller's clock decides.
+
+        `due` was drawn by this process without the lock: it is the first instant, if it is later than all others.
+        """
         is_first = is_writer and not table.timeline.instants
         # In this time zone no instant is later than the next instant of the table's writers.
         zone = table.timeline.zone if is_first else drawing_zone(table.timeline)
         self._table = replace(table, timeline=replace(table.timeline, zone=zone))
         self._skew = skew_millis
+        self._due = due
         self._last = max(after, table.metadata.timeline.latest_time()[:17] if table.metadata else "")
 
     @property
@@ -35,10 +41,17 @@ class Times:
 
     def next(self) -> str:
         """Draw an instant. Raises ConflictError when the lock was lost."""
-        self._last = new_instant(self._table.timeline, self._table.clock, after=self._last, skew_millis=self._skew)
+        drawn = self.draw()
+        self._table.check_held()
+        return drawn
+
+    def draw(self) -> str:
+        """An instant that nobody publishes before the lock is held."""
+        due, self._due = self._due, ""
+        drawn = new_instant(self._table.timeline, self._table.clock, after=self._last, skew_millis=self._skew)
+        self._last = due if due > max(self._last, self._table.timeline.latest_time()) else drawn
         # One wait for the slowest clock is enough: the next instants of this section are later anyway.
         self._skew = 0
-        self._table.check_held()
         return self._last
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from ..errors import AlreadyExists, StorageError
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Instant, State
 from .checkpoints import delete_checkpoints
 from .conflicts import TakenOver
@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 _DEFAULTS = TransactionSettings()
 
 
-def complete(current: Snapshot, draft: Draft, times: TimesSource) -> None:
+def complete(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | None:
     """Make the change of `draft` visible, in one atomic step; the caller holds the lock and opened `current` under it.
 
-    Raises the errors of the draft's expectations, before anything is written, ConflictError when the lock was lost,
-    and StorageError.
+    Returns the table as it is then; None where only another look would tell. Raises the errors of the draft's
+    expectations, before anything is written, ConflictError when the lock was lost, and StorageError.
     """
     expect(current, draft)
-    publish(current, draft, times)
+    return publish(current, draft, times)
 
 
 def expect(current: Snapshot, draft: Draft) -> None:
@@ -48,16 +48,18 @@ def expect(current: Snapshot, draft: Draft) -> None:
         one.check(current)
 
 
-def publish(current: Snapshot, draft: Draft, times: TimesSource) -> None:
+def publish(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | None:
     """`complete` without the expectations, which the caller has just checked under the same lock."""
     current.check_held()
-    draft.sync(current, times)
+    metadata = draft.sync(current, times)
     if draft.instant is None:
-        return
+        return None
     data = draft.content(current)
-    # This also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
-    completion = times()
-    current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, completion)
+    # `times` also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
+    done = current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, times)
+    if metadata is None and current.metadata is not None:
+        return None
+    return with_instant(current, done, data, metadata)
 
 
 def begin(current: Snapshot, instant: Instant, data: bytes = b"") -> None:
@@ -77,11 +79,20 @@ def begin(current: Snapshot, instant: Instant, data: bytes = b"") -> None:
 class Transaction:
     """A context manager that holds the lease `name` during `action`, a text for people."""
 
-    def __init__(self, table: Snapshot, name: str, action: str, settings: TransactionSettings = _DEFAULTS) -> None:
+    def __init__(
+        self,
+        table: Snapshot,
+        name: str,
+        action: str,
+        settings: TransactionSettings = _DEFAULTS,
+        *,
+        is_new: bool = False,
+    ) -> None:
+        """`is_new`: no process can have worked under this name; the first section makes sure."""
         self.name = name
         self._table = table
         self._settings = settings
-        self._lease = Lease(table.storage, name, action)
+        self._lease = Lease(table.storage, name, action, is_new=is_new, confirmed=not is_new)
         self._heartbeat: Heartbeat | None = None
 
     def __enter__(self) -> "Transaction":
@@ -135,14 +146,18 @@ class Transaction:
         ) as current:
             yield current
 
+    def stop_beating(self) -> None:
+        """Write no more heartbeats, and delete the last one."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat.remove()
+
     def forget(self) -> None:
         """Delete the files of the lease on exit, because no process will use it again."""
         self._lease.forget()
 
     def clean_up(self, ts: str) -> None:
         """Remove heartbeat, markers and checkpoints of `ts`; readers do not see them: a failure here does no harm."""
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
-            self._heartbeat.remove()
+        self.stop_beating()
         delete_markers(self._table.storage, ts)
         delete_checkpoints(self._table.storage, ts)

@@ -10,7 +10,7 @@ from ..errors import ConflictError
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import publish_record_index
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from .build import Build
 
 
@@ -44,7 +44,7 @@ class IndexDraft:
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"
         self.build.place(current.metadata, self.bases)
-        self.look_again(reopen(current))
+        self.look_again(refresh(current))
         current.check_held()
         publish_record_index(current.metadata, self.build.plan.instant, self.bases, times)
 

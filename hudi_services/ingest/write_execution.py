@@ -50,7 +50,7 @@ from ..runs.settings import (
     transaction_settings,
     write_index,
 )
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action
 from ..writing.assignment import Assigned, KnownKeys
@@ -98,6 +98,8 @@ class WriteRun:
         self._engine = engine
         self._deleted = deleted
         self._index_buckets = bucket_index(wanted.options, table.config)
+        self.after: Snapshot | None = None
+        """The table after the commit; None where only another look would tell."""
 
     def refuse_groups(self) -> None:
         """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to what no index takes.
@@ -181,6 +183,7 @@ class WriteRun:
             with report.phase("commit"):
                 attempt.finish(draft, metadata_services(self._engine, self._wanted, report))
         report.completed(attempt.ts)
+        self.after = attempt.after
         self._account(tasks, results, spilled, replaced)
         with report.phase("clean up"):
             try:
@@ -239,7 +242,7 @@ class WriteRun:
         failed = roll_back_failed_writes(self._table, self._settings)
         if failed:
             self._report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
-            self._table = reopen(self._table)
+            self._table = refresh(self._table)
 
     def _prepared(self, current: Snapshot, times: TimesSource) -> Snapshot:
         """The table under the lock, before the instant is drawn: a table without commits gets its metadata table."""
@@ -247,7 +250,7 @@ class WriteRun:
         if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
             return current
         create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
-        return reopen(current)
+        return refresh(current)
 
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
         """The tasks of the rows; those of the inserts of a partition take them in their order."""

@@ -13,6 +13,7 @@ from ..runs.report import Report, Row
 from ..runs.request import ArchiveRequest
 from ..runs.service_rules import archive_plan
 from ..runs.settings import transaction_settings
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
 
@@ -20,10 +21,10 @@ _TIMELINES = ("table", "metadata table")
 _DRY_RUN = "dry run: nothing was archived"
 
 
-def archive(wanted: ArchiveRequest, storage: Storage | None = None) -> Report:
+def archive(wanted: ArchiveRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Archive the timeline, and that of the metadata table; starts no JVM.
 
-    `storage` replaces the storage of `wanted.base_path`.
+    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
@@ -32,7 +33,7 @@ def archive(wanted: ArchiveRequest, storage: Storage | None = None) -> Report:
     with report.phase("select"):
         found = look(table, plan)
     _describe(report, found, [one.instants for one in found])
-    report.warnings += checkpoint_warnings(found[0])
+    report.warn(checkpoint_warnings(found[0]))
     if not any(one.instants for one in found):
         if found[0].checkpoint is not None:
             # The write that this archival follows must tell, and an error would have no warnings.

@@ -22,7 +22,7 @@ from ..runs.report import InOut, Report
 from ..runs.request import CleanRequest
 from ..runs.service_rules import archive_rules, clean_rules
 from ..runs.settings import failed_writes_are_ours, transaction_settings
-from ..snapshot import Snapshot, is_unchanged, reopen
+from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .archive import checkpoint_warnings
@@ -32,8 +32,11 @@ _log = logging.getLogger(__name__)
 _DRY_RUN = "dry run: nothing was deleted"
 
 
-def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
-    """Clean the table; starts no JVM. `storage` replaces the storage of `wanted.base_path`."""
+def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Report:
+    """Clean the table; starts no JVM.
+
+    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
+    """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     settings = transaction_settings(wanted.options, table.storage)
@@ -45,11 +48,10 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
     rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
     if rolled_back:
-        table = reopen(table)
+        table = refresh(table)
     planned = ""
     if plan_anew:
-        planned, why_idle = _schedule(wanted, table, rules, settings, report)
-        table = reopen(table)
+        planned, table, why_idle = _schedule(wanted, table, rules, settings, report)
         pending = pending_cleans(table)
         if why_idle and not pending:
             if not rolled_back:
@@ -76,8 +78,8 @@ def _roll_back_failed_writes(
 
 def _schedule(
     wanted: CleanRequest, table: Snapshot, rules: CleanRules, settings: TransactionSettings, report: Report
-) -> tuple[str, str]:
-    """Publish a plan; return its instant and "", or "" and the reason when there is nothing to plan.
+) -> tuple[str, Snapshot, str]:
+    """Publish a plan; return its instant and the table with it, or the reason when there is nothing to plan.
 
     Raises NeedsRecovery and ConflictError.
     """
@@ -88,7 +90,7 @@ def _schedule(
             _warn_of_savepoints(found, report)
             _look_at_what_holds_back(wanted, table, found, settings, report)
             if found.plan is None:
-                return "", found.why_empty
+                return "", table, found.why_empty
         with report.phase("publish"):
 
             def plan(current: Snapshot) -> bytes:
@@ -97,11 +99,11 @@ def _schedule(
                     return _encode(current, found, settings)
                 return _encode(current, _plan(wanted, current, rules, report), settings)
 
-            ts = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
+            ts, after = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
     except NothingToDo as idle:
-        return "", idle.message
+        return "", refresh(table), idle.message
     _log.info("scheduled the clean %s", ts)
-    return ts, ""
+    return ts, after, ""
 
 
 def _look_at_what_holds_back(
@@ -135,7 +137,7 @@ def _warn_of_checkpoint(wanted: CleanRequest, table: Snapshot, report: Report) -
     with suppress(ConfigError):
         rules = archive_rules(wanted.options, table.config)
         found = select(table.timeline, rules, bounds_of_table(table.timeline, table.metadata))
-        report.warnings += checkpoint_warnings(found)
+        report.warn(checkpoint_warnings(found))
 
 
 def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Report) -> CleanPlanning:

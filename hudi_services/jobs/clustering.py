@@ -15,17 +15,20 @@ from .clustering_schedule import schedule_plan
 from .plan_instants import choose_pending
 
 
-def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
+def schedule(wanted: ClusteringRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Plan a clustering and publish it, unless it is a dry run; starts no JVM.
 
-    `storage` replaces the storage of `wanted.base_path`.
+    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
     """
     report = Report.start(wanted)
     table, wanted, _ = open_rewritable(wanted, storage, report)
-    return schedule_plan(wanted, table, report)
+    schedule_plan(wanted, table, report)
+    return report
 
 
-def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
+def execute(
+    wanted: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
+) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     # Only here: `schedule` does not need the modules that rewrite files.
     from .clustering_execution import execute_plan
@@ -39,7 +42,7 @@ def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: E
 
 
 def schedule_and_execute(
-    wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None
+    wanted: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     # Only here: `schedule` does not need the modules that rewrite files.
@@ -54,10 +57,12 @@ def schedule_and_execute(
 
         return cluster_late(over_table, table, expressions, report, engine)
     if instant is None:
-        schedule_plan(over_table, table, report)
+        after = schedule_plan(over_table, table, report)
         if wanted.dry_run:
             return report
-        table, over_table, expressions = open_rewritable(wanted, storage, report)
+        if after.config is not table.config:
+            _, over_table, expressions = open_rewritable(wanted, storage, report)
+        table = after
         instant = _choose(table, report.instant)
     with telling_way_out(table, instant):
         return execute_plan(over_table, table, instant, expressions, report, engine)

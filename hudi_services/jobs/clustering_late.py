@@ -30,7 +30,7 @@ from ..runs.request import ClusteringRequest
 from ..runs.rewriting import carry_out
 from ..runs.running import Running, started
 from ..runs.settings import rolling_metadata, transaction_settings
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
 from .clustering_execution import clustering_rewrite
@@ -59,7 +59,7 @@ def cluster_late(
     dead = take_back_dead(table, settings)
     if dead:
         report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
-        table = reopen(table)
+        table = refresh(table)
     plan = plan_now(wanted, table, settings, report)
     groups = input_slices(plan, "the plan")
     for group in groups:
@@ -123,7 +123,7 @@ class _Run:
         """Reserve an instant by a pending plan without groups, and write the new files under it."""
         report, began = self._report, time.monotonic()
         with report.phase("reserve"):
-            ts = request(
+            ts, table = request(
                 self._table,
                 self._action,
                 "reserve",
@@ -135,7 +135,6 @@ class _Run:
             )
         report.instant = ts
         try:
-            table = reopen(self._table)
             refuse_ahead(table, ts)
             report.warnings += zone_warnings(self._wanted.instant, table)
             tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
@@ -168,7 +167,7 @@ class _Run:
         """
         is_done = False
         with suppress(HudiServicesError):
-            current = reopen(self._table)
+            current = refresh(self._table)
             found = current.timeline.find(ts, self._action)
             is_done = found is not None and found.is_completed
             # A plan with groups that was taken over is another's work; without groups, nobody can execute it.

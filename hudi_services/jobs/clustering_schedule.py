@@ -30,7 +30,8 @@ _LEFT = "file slices are left for the next plan"
 _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
 
 
-def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
+def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Snapshot:
+    """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options, table.storage)
     planned = plan_now(wanted, table, settings, report)
@@ -38,7 +39,8 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         report.warnings += [_beside(one) for one in late_attempts(table)]
         _check_inputs(table, planned)
         add_estimate(wanted, table, planned, report)
-        return report.looked(_DRY_RUN)
+        report.looked(_DRY_RUN)
+        return table
     refuse_beside_writers(table, settings, plan="")
     refuse_beside_index_builds(table)
     with report.phase("publish"):
@@ -56,10 +58,11 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
                 raise NothingToDo(again.why_empty)
             return _encode(current, again.plan)
 
-        ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
+        ts, after = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
     report.warnings += zone_warnings(wanted.instant, table)
     _log.info("scheduled the clustering %s", ts)
-    return report.requested(ts)
+    report.requested(ts)
+    return after
 
 
 def plan_now(

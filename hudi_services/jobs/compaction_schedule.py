@@ -22,7 +22,8 @@ _log = logging.getLogger(__name__)
 _LEFT = "file slices are left for the next plan"
 
 
-def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) -> Report:
+def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) -> Snapshot:
+    """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options, table.storage)
     rules = compaction_rules(wanted.options)
@@ -42,7 +43,8 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
             refuse_beside_index_builds(table)
     if wanted.dry_run:
         _check_inputs(table, planned)
-        return report.looked("dry run: no plan was written")
+        report.looked("dry run: no plan was written")
+        return table
     with report.phase("publish"):
 
         def plan(current: Snapshot) -> bytes:
@@ -58,10 +60,11 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
             _check_inputs(current, final)
             return encode_compaction_plan(final.plan, current.config.version.release)
 
-        ts = request(table, Action.COMPACTION, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
+        ts, after = request(table, Action.COMPACTION, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
     report.warnings += zone_warnings(wanted.instant, table)
     _log.info("scheduled the compaction %s", ts)
-    return report.requested(ts)
+    report.requested(ts)
+    return after
 
 
 def _check_inputs(table: Snapshot, planned: Planned) -> None:

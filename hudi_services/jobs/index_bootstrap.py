@@ -29,7 +29,7 @@ from ..runs.report import InOut, Report
 from ..runs.request import IndexRequest
 from ..runs.running import Running, check_engine
 from ..runs.settings import group_sizing, transaction_settings
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from ..waiting import Waiting
@@ -67,7 +67,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
         except LostWork as lost:
             why_anew = lost.message
             with report.phase("plan"):
-                _begin(build, sizing, reopen(table), settings)
+                _begin(build, sizing, refresh(table), settings)
             bases = _carry_out(build, table, settings, report)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
@@ -133,7 +133,7 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     with Waiting(table.on_wait) as waiting:
         while True:
-            current = reopen(table)
+            current = refresh(table)
             if build.is_behind(current):
                 build.catch_up(current)
             with critical_section(current, "publish the record index", settings) as locked:

@@ -28,8 +28,7 @@ from ..runs.request import (
     Mode,
     WriteRequest,
 )
-from ..snapshot import Snapshot, reopen
-from ..storage import Storage
+from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action
 from . import archive, clean, clustering, compaction
 
@@ -37,16 +36,16 @@ _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InlineServices:
-    """What runs after the writes of one request; `options` are those of the request, over the table's."""
+    """What runs after a write; `options` are those of the request, over the table's. `table` is the table then."""
 
     wanted: WriteRequest
     options: Options
-    storage: Storage
+    table: Snapshot
     engine: Engine
 
-    def run(self, table: Snapshot, report: Report) -> Report:
+    def run(self, report: Report) -> Report:
         """Run the services, after a write that is complete, and add what they did to its report."""
         if not self.options[writing_keys.TABLE_SERVICES]:
             return report
@@ -54,26 +53,24 @@ class InlineServices:
             self._run("clean", self._clean, report)
         if self.options[writing_keys.ARCHIVE_AUTOMATIC]:
             self._run("archive", self._archive, report)
-        if table.config.is_merge_on_read:
-            self._compact(table, report)
+        if self.table.config.is_merge_on_read:
+            self._compact(report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
-            for _ in reopen(table).timeline.pending_clusterings():
+            for _ in self.table.timeline.pending_clusterings():
                 self._run("clustering", lambda: self._cluster(Mode.EXECUTE), report)
             self._run("clustering", lambda: self._cluster(Mode.SCHEDULE_AND_EXECUTE), report)
-        elif self.options[writing_keys.CLUSTERING_ASYNC] and not reopen(table).timeline.pending_clusterings():
+        elif self.options[writing_keys.CLUSTERING_ASYNC] and not self.table.timeline.pending_clusterings():
             self._run("clustering", lambda: self._cluster(Mode.SCHEDULE), report)
         return report
 
     def _clean(self) -> Report:
-        return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
+        return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.table)
 
     def _archive(self) -> Report:
-        return archive.archive(
-            ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage
-        )
+        return archive.archive(ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.table)
 
-    def _compact(self, table: Snapshot, report: Report) -> None:
-        pending = reopen(table).timeline.pending({Action.COMPACTION})
+    def _compact(self, report: Report) -> None:
+        pending = self.table.timeline.pending({Action.COMPACTION})
         inline = self.options[writing_keys.COMPACT_INLINE]
         modes = [*([Mode.EXECUTE] * len(pending)), Mode.SCHEDULE_AND_EXECUTE] if inline else []
         if not inline and self.options[writing_keys.COMPACT_SCHEDULE_INLINE] and not pending:
@@ -84,10 +81,10 @@ class InlineServices:
     def _compaction(self, mode: Mode) -> Report:
         wanted = CompactionRequest(base_path=self.wanted.base_path, options=self.wanted.options, mode=mode)
         if mode is Mode.SCHEDULE:
-            return compaction.schedule(wanted, self.storage)
+            return compaction.schedule(wanted, self.table)
         if mode is Mode.EXECUTE:
-            return compaction.execute(wanted, self.storage, self.engine)
-        return compaction.schedule_and_execute(wanted, self.storage, self.engine)
+            return compaction.execute(wanted, self.table, self.engine)
+        return compaction.schedule_and_execute(wanted, self.table, self.engine)
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.wanted.options
@@ -95,10 +92,10 @@ class InlineServices:
             options = options.with_default(keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
         request = ClusteringRequest(base_path=self.wanted.base_path, options=options, mode=mode)
         if mode is Mode.SCHEDULE:
-            return clustering.schedule(request, self.storage)
+            return clustering.schedule(request, self.table)
         if mode is Mode.EXECUTE:
-            return clustering.execute(request, self.storage, self.engine)
-        return clustering.schedule_and_execute(request, self.storage, self.engine)
+            return clustering.execute(request, self.table, self.engine)
+        return clustering.schedule_and_execute(request, self.table, self.engine)
 
     def _run(self, name: str, job: Callable[[], Report], report: Report) -> None:
         with report.phase(name):
@@ -111,11 +108,13 @@ class InlineServices:
                 report.warnings.append(f"no {name} followed, a later write does it: {sentence(busy)}")
                 return
             except HudiServicesError as error:
+                self.table = refresh(self.table)
                 self._failed(name, sentence(error), error.hint, report)
                 return
         report.warn(done.warnings)
         if done.state is State.IDLE:
             return
+        self.table = refresh(self.table)
         row: Row = {"service": name, "action": done.action, "instant": done.instant, "state": done.state.value}
         report.tables.setdefault("services", []).append(row)
         if done.exit_code:

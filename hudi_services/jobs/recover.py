@@ -16,7 +16,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Report, sentence
 from ..runs.request import RecoverRequest
 from ..runs.settings import transaction_settings
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action
 
@@ -33,7 +33,7 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     left = [] if wanted.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
     if wanted.apply and left:
         report.warnings += _take_back(table, left, settings)
-        table = reopen(table)
+        table = refresh(table)
     elif left:
         report.warnings.append(_left_behind(left, taken_back=False))
     with report.phase("look"):
@@ -106,7 +106,7 @@ def _act(table: Snapshot, finding: Finding, settings: TransactionSettings, using
     if finding.decision is Decision.WAIT:
         return "left alone"
     if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
-        run_clean(reopen(table), finding.instant, settings, lambda done, total: None)
+        run_clean(refresh(table), finding.instant, settings, lambda done, total: None)
         return "finished"
     own, done = finding.instant.ts, f"the recovery of {finding.instant.ts}"
     target = _repaired(table, finding)

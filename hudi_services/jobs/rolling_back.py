@@ -29,7 +29,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Report, Row
 from ..runs.request import RepairRequest
 from ..runs.settings import transaction_settings
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
@@ -107,7 +107,7 @@ def _decide(
         return _judge(wanted, table, settings, choose)
     remove_instant(table, begun)
     report.warnings.append(f"the rollback {begun.ts} of {plan.ts} had not started to delete anything: it was dropped")
-    return _decide(wanted, reopen(table), settings, choose, report)
+    return _decide(wanted, refresh(table), settings, choose, report)
 
 
 def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose) -> _Decided:

@@ -27,7 +27,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Check, CheckResult, Report, Row
 from ..runs.request import ValidateRequest
 from ..runs.settings import bloom_settings, session_zone, transaction_settings
-from ..snapshot import Snapshot, current_schema, is_unchanged, reopen
+from ..snapshot import Snapshot, current_schema, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
 from ..validation.model import Difference, Findings, Kind, Severity, Unsure, damaged_logs, wanted_records
@@ -59,7 +59,7 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
             hint=_own_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --apply",
         )
     written = _repair(wanted, table, found, report)
-    left = _confirmed(wanted, reopen(table), report)
+    left = _confirmed(wanted, refresh(table), report)
     repaired = f"{_count(sum(written.values()), 'record')} of the metadata table written again" if written else ""
     if counting := _counting(wanted, left):
         raise _left(table, left, len(counting), repaired)
@@ -76,7 +76,7 @@ def _confirmed(wanted: ValidateRequest, table: Snapshot, report: Report) -> Find
     confirms."""
     with report.phase("look"):
         table, found = _look(wanted, table)
-        current = reopen(table)
+        current = refresh(table)
         if found.differences and not _is_unchanged(current, table):
             found = found.confirmed_by(_look(wanted, current, found)[1])
     _describe(wanted, table, found, report)
@@ -91,7 +91,7 @@ def _look(wanted: ValidateRequest, table: Snapshot, again: Findings | None = Non
         except (NotFound, CorruptFile):
             # Hadoop's local file system lists files that are not whole yet.
             table.clock.sleep(_PAUSE_SECONDS)
-            table = reopen(table)
+            table = refresh(table)
     return table, _look_once(wanted, table, again)
 
 
@@ -142,7 +142,7 @@ def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: R
         damaged = damaged_logs(one for one in agreed if one.index not in left)
         moved = repaired_keys(metadata, agreed)
         # Under a lock of the writers only their requested and inflight files can be new.
-        if not settings.lock.is_shared and not _is_unchanged(reopen(now), now):
+        if not settings.lock.is_shared and not _is_unchanged(refresh(now), now):
             raise ConflictError(
                 f"{now.storage.root}: the table has changed while it was compared with its metadata table",
                 hint="nothing was changed; run again, or set hoodie.write.lock.provider as the writers do",

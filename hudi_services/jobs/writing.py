@@ -39,8 +39,9 @@ from ..runs.settings import (
     session_zone,
     several_writers,
 )
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot, current_schema, refresh
 from ..storage import Storage
+from ..table.meta_folder import MetaFolder
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
@@ -155,7 +156,7 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     """Create the table, once it is known that it can take the rows, and write them."""
     given, new = wanted, definition(wanted.options, storage.root)
     config = TableConfig(new.properties(), new.version)
-    check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
+    check_support(Operation.WRITE, _New(storage, config, MetaFolder(), Timeline.open(storage, config)))
     report.warn(several_writers(wanted.options))
     report.warn(effects.warnings(wanted.options, wanted.phase, ()))
     rule = _rule(wanted, config)
@@ -217,9 +218,9 @@ def _carry_out(run: WriteRun, given: WriteRequest, wanted: WriteRequest, table: 
     if wanted.dry_run:
         return run.look()
     report = run.commit()
-    return (
-        report if report.exit_code else InlineServices(given, wanted.options, table.storage, engine).run(table, report)
-    )
+    if report.exit_code:
+        return report
+    return InlineServices(given, wanted.options, run.after or refresh(table), engine).run(report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +229,7 @@ class _New:
 
     storage: Storage
     config: TableConfig
+    meta: MetaFolder
     timeline: Timeline
 
 

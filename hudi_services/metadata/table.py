@@ -75,16 +75,18 @@ class MetadataTable:
         data_timeline: Timeline,
         slices: SliceSource | None = None,
         own: TableConfig | None = None,
+        listed: Iterable[FileInfo] | None = None,
     ) -> "MetadataTable | None":
         """The metadata table, None when the table has none (`files` is not among its metadata partitions).
 
         Writers open it again under the lock, with a timeline that was loaded there. `own` is the result of an earlier
-        call of `load_config`. Raises what `load_config` raises, and NeedsRecovery without a completed instant.
+        call of `load_config`, `listed` the files of its timeline. Raises what `load_config` raises, and NeedsRecovery
+        without a completed instant.
         """
         own = own or cls.load_config(storage, config)
         if own is None:
             return None
-        timeline = Timeline.open(storage, own)
+        timeline = Timeline.open(storage, own, listed)
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
         slices = slices or BaseFileSlices(storage)
@@ -92,7 +94,24 @@ class MetadataTable:
 
     def reload(self) -> "MetadataTable":
         """A new snapshot of the metadata table, with the same snapshot of the table."""
-        return replace(self, timeline=self.timeline.reload())
+        return self.beside(self.table_config, self.data_timeline, self.slices)
+
+    def beside(self, table_config: TableConfig, data_timeline: Timeline, slices: SliceSource) -> "MetadataTable":
+        """The metadata table as it is now, beside another snapshot of the table, under the same configuration.
+
+        Nothing in its partitions changes that its timeline does not tell: what was listed stays, if that is the same.
+        """
+        timeline = self.timeline.reload()
+        now = replace(self, table_config=table_config, data_timeline=data_timeline, slices=slices, timeline=timeline)
+        if timeline.saw_the_same(self.timeline):
+            now._listed.update(self._listed)
+        return now
+
+    def beside_grown(self, data_timeline: Timeline, slices: SliceSource) -> "MetadataTable":
+        """The same snapshot beside a timeline of the table that has grown by an instant of the caller."""
+        now = replace(self, data_timeline=data_timeline, slices=slices)
+        now._listed.update(self._listed)
+        return now
 
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
         """The same snapshot, which calls `on_damage` for damaged log files and goes on, as Hudi's readers do."""

@@ -69,8 +69,10 @@ def write_delta_commit(
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: Sequence[MovedKeys] = (),
     extra: Mapping[str, str] | None = None,
-) -> None:
+) -> MetadataTable:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
+
+    Returns the metadata table as it is then.
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
@@ -101,26 +103,25 @@ def write_delta_commit(
         stats += _write_shards(metadata, instant, of_index, one)
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
-    timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
-    _check_still_there(metadata, instant, stats)
+    timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times)
+    return _checked(metadata.reload(), instant)
 
 
-def _check_still_there(metadata: MetadataTable, instant: str, stats: Sequence[WriteStat]) -> None:
+def _checked(now: MetadataTable, instant: str) -> MetadataTable:
     """Raise ConflictError when another writer has rolled the delta commit back while it was not completed.
 
-    Hudi's writers do that to every incomplete delta commit when they open the metadata table, with or without a lock.
+    Hudi's writers do that to every incomplete delta commit when they open the metadata table, with or without a lock:
+    a rollback shows on the timeline before it deletes the first file, and ends with the files of its target's states.
     """
-    inflight = metadata.timeline.layout.file_name(instant, Action.DELTA_COMMIT, State.INFLIGHT)
-    logs = ((metadata.path(one.partition, one.path.rpartition("/")[2]), one.file_size) for one in stats)
-    wanted = [(metadata.timeline.path(inflight), None), *logs]
-    found = at_once(metadata.storage.head, [path for path, _ in wanted])
-    for (path, size), file in zip(wanted, found, strict=True):
-        if file is None or size not in (None, file.size):
-            raise ConflictError(
-                f"{metadata.storage.full_path(path)} is not there as it was written: another writer has rolled the "
-                f"delta commit {instant} of the metadata table back",
-                hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
-            )
+    timeline = now.timeline
+    names = [timeline.layout.file_name(instant, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
+    if instant in timeline.pending_rollbacks or any(name not in timeline.files for name in names):
+        raise ConflictError(
+            f"{now.storage.full_path(timeline.folder)}: another writer has rolled the delta commit {instant} of the "
+            "metadata table back",
+            hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
+        )
+    return now
 
 
 def _group_writes(

@@ -82,8 +82,8 @@ class Change:
     """The Avro schema (JSON) of the commit; None for that of the table."""
 
 
-def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
-    """Write the metadata table's delta commit for a commit, before the commit is completed.
+def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> MetadataTable:
+    """Write the metadata table's delta commit for a commit, before the commit is completed; returns the table then.
 
     `metadata` was opened under the lock; `times` gives instants that are greater than all on both timelines, a new one
     at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
@@ -117,7 +117,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     define_columns(metadata, added)
     # Before the commit: a kill in between leaves a range that is at most wider than necessary.
     _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
-    write_delta_commit(metadata, change.instant, records, times, moved=moved)
+    return write_delta_commit(metadata, change.instant, records, times, moved=moved)
 
 
 def sync_clean(
@@ -127,7 +127,7 @@ def sync_clean(
     gone_partitions: Collection[str],
     times: Callable[[], str],
     ranges: Mapping[str, Sequence[StatsRecord]] | None = None,
-) -> None:
+) -> MetadataTable:
     """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
 
     `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted;
@@ -136,7 +136,7 @@ def sync_clean(
     metadata = _without(_ready(metadata, times), instant, times)
     _write_ranges(metadata, ranges or {}, times)
     records, deletes = deletion_records(metadata, deleted, gone_partitions)
-    write_delta_commit(metadata, instant, records, times, deletes=deletes)
+    return write_delta_commit(metadata, instant, records, times, deletes=deletes)
 
 
 def sync_rollback(

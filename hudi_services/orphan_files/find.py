@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ..commit.liveness import now_millis
 from ..model import BaseFile
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..storage import FileInfo, Storage
 from ..timeline.instant import Action
 from .data_files import DataFolders
@@ -45,7 +45,7 @@ def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int]
     folders = DataFolders(table.storage)
     listing = _list(table, folders, progress)
     leftovers = [*list_leftovers(table.storage), *list_uploads(table.storage, folders.nested)]
-    current = reopen(table)
+    current = refresh(table)
     knowledge = KnownFiles(current)
     look = _Look(knowledge, ages, round(now_millis(current)), listing.kept)
     for candidate in listing.candidates:

@@ -4,8 +4,8 @@ An error in either does not change the commit: the report has it as a warning, a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from ..attempts.afterwards import Afterwards
 from ..cleaning.metadata_table import clean_metadata
 from ..clock import SystemClock
 from ..engine import Engine
@@ -15,8 +15,6 @@ from ..metadata.table import MetadataTable
 from .report import Report, Row, sentence
 from .request import Request
 from .service_rules import metadata_retention, metadata_trigger
-
-Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
 
 
 def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterwards:
@@ -37,20 +35,21 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
             report.tables["metadata_clean"] = [{"instant": done.instant, "files": done.files}]
         return done is not None
 
-    def afterwards(metadata: MetadataTable, times: Callable[[], str]) -> None:
-        what = "cleaned"
+    def afterwards(metadata: MetadataTable, times: Callable[[], str]) -> bool:
+        what, cleaned = "cleaned", False
         try:
-            now = replace(metadata, data_timeline=metadata.data_timeline.reload()).reload()
             # The clean first, as in Hudi: of what the compaction merges, readers that have begun still need the files.
-            now = now.reload() if clean(now, times) else now
+            cleaned = clean(metadata, times)
             what = "compacted"
+            now = metadata.reload() if cleaned else metadata
             done = compact(now, metadata_trigger(wanted.options), SystemClock().now(), times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")
-            return
+            return True
         if done is not None:
             row: Row = {"instant": done.instant, "file_groups": done.file_groups, "log_files": done.log_files}
             report.tables["metadata_compaction"] = [row]
+        return cleaned or done is not None
 
     return afterwards

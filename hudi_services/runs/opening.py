@@ -21,15 +21,20 @@ from .settings import bloom_settings, session_zone, transaction_settings
 R = TypeVar("R", bound=Request)
 
 
-def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Snapshot, R]:
+def open_supported(
+    wanted: R, storage: Storage | Snapshot | None, report: Report, *, repairs: bool = False
+) -> tuple[Snapshot, R]:
     """The table, and `wanted` with the table's own properties as the lowest layer of its options.
 
-    `storage` replaces the storage of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and NeedsRecovery
-    unless the service `repairs` tables.
+    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known. Raises the ConfigError family,
+    CorruptFile, and NeedsRecovery unless the service `repairs` tables.
     """
     with report.phase("open"):
         effects.refuse(wanted.options, wanted.phase)
-        table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
+        if isinstance(storage, Snapshot):
+            table = storage
+        else:
+            table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
         table = replace(table, on_wait=wanted.on_wait)
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
         # A wrong value in the table must not prevent its repair.
@@ -58,7 +63,9 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
         return table, wanted
 
 
-def open_rewritable(wanted: R, storage: Storage | None, report: Report) -> tuple[Snapshot, R, tuple[Computation, ...]]:
+def open_rewritable(
+    wanted: R, storage: Storage | Snapshot | None, report: Report
+) -> tuple[Snapshot, R, tuple[Computation, ...]]:
     """The table, the request over its options, and how its expression indexes are computed.
 
     Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.

@@ -31,7 +31,7 @@ from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, NewFile
-from ..snapshot import Snapshot, reopen
+from ..snapshot import Snapshot, refresh
 from ..waiting import Waiting
 from .metadata_services import metadata_services
 from .report import Check, CheckResult, InOut, Report, Row
@@ -120,7 +120,7 @@ def _rewritten(
         try:
             return dict(zip(begun, _run(runner, list(begun.values()), wanted, report), strict=True))
         except NotFound:
-            rewrite.unchanged.check(reopen(attempt.table))
+            rewrite.unchanged.check(refresh(attempt.table))
             # Finished groups are taken over by their checkpoints.
             if begun.keys().isdisjoint(rewrite.dropped):
                 raise
@@ -139,7 +139,7 @@ def _finish(
 ) -> list[RewriteResult]:
     """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
     # An index may have been built meanwhile.
-    shards = record_shards(reopen(table)) if rewrite.moves_keys else None
+    shards = record_shards(refresh(table)) if rewrite.moves_keys else None
     while True:
         results = [result for number, result in done.items() if number not in rewrite.dropped]
         inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]
@@ -179,10 +179,10 @@ def _publish(
             try:
                 if attempt.is_late and settings.lock.is_shared:
                     # Before the lock is taken, because the other writer needs it.
-                    refuse_beside_beginners(reopen(attempt.table), settings)
+                    refuse_beside_beginners(refresh(attempt.table), settings)
                 if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
                     with report.phase("write the record index"):
-                        now = reopen(attempt.table)
+                        now = refresh(attempt.table)
                         instant = attempt.expected_instant(now)
                         ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
                     times_ahead += 1

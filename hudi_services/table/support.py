@@ -18,6 +18,7 @@ from ..storage import Storage
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
+from .meta_folder import MetaFolder
 
 
 class Operation(Enum):
@@ -46,6 +47,9 @@ class Look(Protocol):
 
     @property
     def config(self) -> TableConfig: ...
+
+    @property
+    def meta(self) -> MetaFolder: ...
 
     @property
     def timeline(self) -> Timeline: ...
@@ -137,7 +141,7 @@ def _schema_history(look: Look) -> str:
     """A table with a schema history identifies columns by the ids of the history, not by their names."""
     writes = look.timeline.completed_writes()
     told = bool(writes) and bool(look.timeline.read_commit(writes[-1]).extra.get("latest_schema"))
-    if not told:
+    if not told and ".schema" in look.meta.folders:
         # Commits of table services need not repeat the schema, so the newest commit alone does not decide.
         history, _ = look.storage.list_dir(f"{look.config.meta_path}/.schema")
         told = any(file.name.endswith(".schemacommit") for file in history)
@@ -145,6 +149,8 @@ def _schema_history(look: Look) -> str:
 
 
 def _consistent_hashing(look: Look) -> str:
+    if ".bucket_index" not in look.meta.folders:
+        return ""
     files, folders = look.storage.list_dir(f"{look.config.meta_path}/.bucket_index")
     return "a bucket index with consistent hashing (.hoodie/.bucket_index)" if files or folders else ""
 

@@ -60,6 +60,11 @@ class FileSystemView:
         self._naming = naming
         self._compacting = compacting or {}
 
+    @property
+    def replaced(self) -> Mapping[FileGroupId, str]:
+        """The time at which each replaced file group was replaced."""
+        return self._replaced
+
     def of_files(self, lister: Lister) -> "FileSystemView":
         """The same view of the files that another lister lists."""
         return FileSystemView(lister, self._facts, self._replaced, self._naming, self._compacting)

@@ -6,11 +6,13 @@ for the files that it listed.
 Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 from ..clock import Clock, next_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadata, decode_cleaner_plan
@@ -54,21 +56,33 @@ class Timeline:
     """The folder of the archive."""
     files: Mapping[str, FileInfo] = field(default_factory=dict)
     """The listing entry of every instant file, by file name."""
+    own: Mapping[str, bytes] = field(default_factory=dict)
+    """The contents of the files that this process has published since the listing, by file name."""
 
     @classmethod
-    def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
-        """The timeline of the table (or metadata table) that has this configuration."""
-        return cls.load(
-            storage, layout_for(config.version), config.timeline_path, config.timeline_zone, config.history_path
-        )
+    def open(cls, storage: Storage, config: TableConfig, listed: Iterable[FileInfo] | None = None) -> "Timeline":
+        """The timeline of the table (or metadata table) that has this configuration; `listed` as for `load`."""
+        layout, folder = layout_for(config.version), config.timeline_path
+        return cls.load(storage, layout, folder, config.timeline_zone, config.history_path, listed)
 
     @classmethod
-    def load(cls, storage: Storage, layout: Layout, folder: str, zone: str, history: str = "") -> "Timeline":
-        """List `folder`. Files that are not instants are skipped; a missing folder gives an empty timeline."""
+    def load(
+        cls,
+        storage: Storage,
+        layout: Layout,
+        folder: str,
+        zone: str,
+        history: str = "",
+        listed: Iterable[FileInfo] | None = None,
+    ) -> "Timeline":
+        """List `folder`, unless its files are `listed` already.
+
+        Files that are not instants are skipped; a missing folder gives an empty timeline.
+        """
         files: dict[str, FileInfo] = {}
         begun: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
-        for info in storage.list_dir(folder)[0]:
+        for info in storage.list_dir(folder)[0] if listed is None else listed:
             instant = layout.parse(info.name, info.mtime_millis, zone)
             if instant is None:
                 continue
@@ -85,6 +99,13 @@ class Timeline:
     def reload(self) -> "Timeline":
         """A new snapshot of the same folder."""
         return Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
+
+    def grown(self, instant: Instant, content: bytes) -> "Timeline":
+        """This snapshot, and the file with this content that the caller has just published."""
+        now = int(time.time() * 1000)
+        files = [*self.files.values(), FileInfo(self.path(instant.file_name), len(content), now)]
+        grown = Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history, files)
+        return replace(grown, own={**self.own, instant.file_name: content})
 
     def saw_the_same(self, other: "Timeline") -> bool:
         """Whether both snapshots listed the same files, with the same sizes, modification times and tags."""
@@ -170,6 +191,8 @@ class Timeline:
 
         The process keeps the content of listed files in its cache, except inflight files: writers may rewrite those.
         """
+        if file_name in self.own:
+            return self.own[file_name]
         listed = self.files.get(file_name)
         try:
             if listed is None or self._is_inflight(file_name):
@@ -287,21 +310,35 @@ class Timeline:
         )
 
     def publish(
-        self, ts: str, action: Action, state: State, data: bytes = b"", completion_time: str | None = None
+        self,
+        ts: str,
+        action: Action,
+        state: State,
+        data: bytes = b"",
+        completion_time: str | Callable[[], str] | None = None,
     ) -> Instant:
         """Create the file of an instant's next state, and return the instant; this snapshot does not change.
 
-        Raises AlreadyExists when the file exists, and ConflictError when the file of the state before does not: another
-        process has then rolled the instant back.
+        A `completion_time` that is a function is drawn while the state before is looked at. Raises AlreadyExists when
+        the file exists, and ConflictError when the file of the state before does not: another process has then rolled
+        the instant back.
         """
+        looks: list[Callable[[], Any]] = []
         if state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
             before = self.layout.file_name(ts, action, State(state - 1))
-            if self.storage.head(self.path(before)) is None:
-                raise ConflictError(f"{self._full(before)} is gone: another process rolled this instant back")
+            looks.append(partial(self._require, before))
+        if callable(completion_time):
+            looks.append(completion_time)
+        looked = at_once(lambda look: look(), looks)
+        completion_time = looked[-1] if callable(completion_time) else completion_time
         name = self.layout.file_name(ts, action, state, completion_time)
         self.storage.create(self.path(name), data)
         done = state is State.COMPLETED
         return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
+
+    def _require(self, before: str) -> None:
+        if self.storage.head(self.path(before)) is None:
+            raise ConflictError(f"{self._full(before)} is gone: another process rolled this instant back")
 
     @property
     def _listing(self) -> dict[str, tuple[FileInfo, str]]:

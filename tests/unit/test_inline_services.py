@@ -106,8 +106,8 @@ def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_p
     with Lease(ObjectStorage(path), "table", "archive"):
         options = resolve([("test", {**few, "hoodie.write.lock.wait_time_ms": "100"})])
         wanted = WriteRequest(base_path=path, options=options, operation=WriteOperation.UPSERT)
-        run = InlineServices(wanted, options, ObjectStorage(path), LocalEngine())
-        report = run.run(open_local(tmp_path / "rides"), Report("write", "upsert", TableFacts(path)))
+        run = InlineServices(wanted, options, open_local(tmp_path / "rides"), LocalEngine())
+        report = run.run(Report("write", "upsert", TableFacts(path)))
     assert report.warnings[0].startswith("no archive followed, a later write does it: ")
     assert "services" not in report.tables and report.exit_code != 7
     assert services(table.upsert(rows(0, 10, 5), options=few)) == [("archive", "archive", "completed")]

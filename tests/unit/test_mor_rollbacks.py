@@ -16,7 +16,7 @@ from hudi_services.errors import CheckFailed
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.snapshot import open_snapshot, reopen
+from hudi_services.snapshot import open_snapshot, refresh
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action
 
@@ -56,7 +56,7 @@ def roll_back_instant(path: Path, ts: str, storage: Storage | None = None) -> st
         if not is_still_completed(table, table.timeline.read_rollback_plan(begun)):
             return resume_rollback(table, begun, Times(table, 0))
         remove_instant(table, begun)
-        table = reopen(table)
+        table = refresh(table)
     target = table.timeline.find(ts)
     assert target
     return roll_back(table, target, Times(table, 0), keep_plan=False, checked=lambda _: None)

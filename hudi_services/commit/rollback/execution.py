@@ -39,7 +39,7 @@ from ...metadata_updates.narrow_ranges import keeps_ranges
 from ...metadata_updates.rollback.restored import Restored
 from ...metadata_updates.sync import sync_rollback
 from ...model import CommitMetadata, path_in
-from ...snapshot import Snapshot, live_names, reopen
+from ...snapshot import Snapshot, live_names, refresh
 from ...table.facts import TimelineFacts
 from ...table.partitions import StorageLister
 from ...timeline.instant import Action, Instant, State
@@ -281,7 +281,7 @@ def _finish(
     if first is not None:
         _look_again(table, rollback, first)
     if _unpublish(table, plan.ts, action):
-        table = reopen(table)
+        table = refresh(table)
     # Before the files of the checkpoints, so that no attempt takes up deleted files.
     delete_checkpoints(table.storage, plan.ts)
     # Before the files are deleted, because this may read their keys.
@@ -297,7 +297,7 @@ def _finish(
 
 
 def _look_again(table: Snapshot, rollback: Instant, check: Check) -> None:
-    now = reopen(table)
+    now = refresh(table)
     try:
         check(now)
     except HudiServicesError:

@@ -4,7 +4,7 @@ With hoodie.clustering.enable.expirations, clusterings that were given up go, to
 Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
 """
 
-from ...snapshot import Snapshot, reopen
+from ...snapshot import Snapshot, refresh
 from ...timeline.instant import Action, Instant, State
 from ..conflicts import pending_writes
 from ..critical_section import critical_section
@@ -30,7 +30,7 @@ def roll_back_failed_writes(
         while left := [write for write in _dead(current, settings, expiry_minutes) if write.ts not in failed]:
             roll_back(current, left[0], Times(current, settings.skew_millis), keep_plan=False)
             failed.append(left[0].ts)
-            current = reopen(current)
+            current = refresh(current)
     return failed
 
 

@@ -91,7 +91,7 @@ def complete_build(
     by_partition = {partition: tuple(stats)} if stats else {}
     done = timeline.layout.encode_commit(CommitMetadata(_OPERATION, by_partition, extra), release)
     if not _is_completed(timeline, instant):
-        timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, done, times())
+        timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, done, times)
 
 
 def _publish_once(timeline: Timeline, instant: str, state: State) -> None:

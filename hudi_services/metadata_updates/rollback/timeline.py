@@ -141,7 +141,7 @@ def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callab
         metadata.storage.delete(timeline.path(layout.file_name(plan.ts, Action.DELTA_COMMIT, state)))
     report = RollbackMetadata(ts, plan.ts, plan.action, done)
     data = encode_rollback_metadata(report, metadata.config.version.release)
-    timeline.publish(ts, Action.ROLLBACK, State.COMPLETED, data, times())
+    timeline.publish(ts, Action.ROLLBACK, State.COMPLETED, data, times)
     return metadata.reload()
 
 
