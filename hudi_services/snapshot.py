@@ -8,8 +8,10 @@ from typing import TypeVar
 
 from .base_files.slices import BaseFileSlices, SliceSource
 from .clock import Clock
-from .errors import Outdated, TableNotFound
+from .concurrency import at_once
+from .errors import HudiServicesError, Outdated, TableNotFound
 from .file_names import PARTITION_METAFILE
+from .metadata.records.keys import FILES
 from .metadata.table import MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .storage import FileInfo, Storage
@@ -18,7 +20,7 @@ from .table.log_naming import LogNaming, log_naming
 from .table.meta_folder import MetaFolder
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
-from .table_config import TableConfig
+from .table_config import METADATA_TABLE_FOLDER, TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
 from .timeline.instant import Action, Instant
@@ -75,6 +77,16 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
     with suppress(Outdated):
         return _look(storage, config, meta.result(), clock, listed=listed)
     return _at_present(storage, config, clock)
+
+
+def read_ahead(table: Snapshot) -> None:
+    """Read at the same time what every command reads that works with rows: the newest schema, the listing's files."""
+    metadata = table.metadata
+    reads: list[Callable[[], object]] = [table.timeline.newest_schema]
+    if metadata is not None:
+        reads += [lambda: metadata.look_into([FILES]), lambda: metadata.committed, lambda: metadata.index_definitions]
+    with suppress(HudiServicesError):
+        at_once(lambda read: read(), reads)
 
 
 def open_config(storage: Storage, clock: Clock) -> TableConfig:
@@ -144,7 +156,7 @@ def _look(
     if config.timeline_path == TABLE_FOLDER:
         listed = meta.files.values()
     had = known.metadata if known is not None and known.config is config else None
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(3) as pool:
         metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config, listed)
         slices = _slice_source(storage, config, timeline)
@@ -154,7 +166,11 @@ def _look(
             assert had is not None
             metadata: MetadataTable | None = had.beside(config, timeline, slices)
         else:
-            metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
+            usual = TableConfig({}, config.version, METADATA_TABLE_FOLDER).timeline_path
+            files = pool.submit(storage.list_dir, usual) if FILES in config.metadata_partitions else None
+            own = metadata_config.result()
+            found = files.result()[0] if files is not None and own is not None and own.timeline_path == usual else None
+            metadata = MetadataTable.open(storage, config, timeline, slices, own, found)
         if known is not None and _is_still(known, config, timeline, metadata):
             return known
         return _assembled(storage, config, meta, timeline, metadata, slices, replaced.result(), clock)

@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..file_names import is_partition_metafile
 from ..metadata.records.model import StatsRecord
-from ..metadata.table import MetadataTable
+from ..metadata_updates.delta_commit import Confirm
 from ..metadata_updates.narrow_ranges import keeps_ranges, narrow_ranges
 from ..metadata_updates.sync import sync_clean
 from ..model import path_in
@@ -97,7 +97,7 @@ class _CleanDraft:
     """By the monotonic clock, seconds."""
     expectations: Sequence[Expectation] = ()
 
-    def sync(self, current: Snapshot, times: TimesSource) -> MetadataTable | None:
+    def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
         if current.metadata is None:
             return None
         return sync_clean(current.metadata, self.instant.ts, self.plan.names, self.gone, times, self.ranges)

@@ -6,7 +6,7 @@
     (look up)  the table as it was under the lock: what is completed later is compared at the end
     workload   <ts>.inflight: which file groups are updated, and how many rows each of them gets
     (work)     a marker, then the file, for every new file
-    finish     under the lock: the heartbeat, the conflicts, files of dead tasks, `transaction.publish` with the draft
+    finish     files of dead tasks; under the lock: the conflicts, `transaction.publish` with the draft
     clean-up   markers, heartbeat
 
 The order is that of Hudi 1.1 and later (BaseHoodieWriteClient.startCommit, commitStats): a writer of Hudi that begins
@@ -16,6 +16,7 @@ later sees the requested file, and one that commits later compares its file grou
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 
 from ..commit.critical_section import critical_section
@@ -27,6 +28,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction, begin, expect, publish
+from ..concurrency import at_once
 from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
@@ -144,11 +146,12 @@ class WriteAttempt:
         assert self._transaction is not None, "the attempt has begun"
         self._files = draft.paths
         what = f"the {self._operation} {self.ts}"
+        # No other process works at the instant of a write: its files are those of its tasks.
+        before = (partial(remove_strays, self.table, self.ts, draft.paths), partial(draft.rehearse, self.table))
+        at_once(lambda do: do(), before)
         with self._transaction.section(f"commit {self.ts}", own=self.ts, completes=what) as current:
             self._require_ours(current)
-            current.check_held()
             expect(current, draft)
-            remove_strays(current, self.ts, draft.paths)
             times = Times(current, self._settings.skew_millis)
             after = publish(current, draft, times.next)
             self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)

@@ -27,6 +27,7 @@ from ..parquet.footer import Footer, RowGroup, read_footer
 from ..parquet.page_checks import ChunkWalk
 from ..parquet.page_header import DAMAGED_HINT, ChunkPlace
 from ..parquet.range_source import RangeSource
+from ..small_files import FileRanges
 from ..storage import FileReads
 from .record_keys import BLOOM_FILTER
 
@@ -56,12 +57,12 @@ class BaseFileReader:
 
         Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
         """
-        footer, size = read_footer(storage, path, size)
-        return cls(storage, path, size, footer)
+        footer, ranges = read_footer(storage, path, size)
+        return cls(path, ranges, footer)
 
-    def __init__(self, storage: FileReads, path: str, size: int, footer: Footer) -> None:
+    def __init__(self, path: str, ranges: FileRanges, footer: Footer) -> None:
         self.path = path
-        self.size = size
+        self.size = ranges.size
         self.num_rows = footer.num_rows
         self.schema = FileSchema.of(footer)
         self.created_by = footer.created_by
@@ -77,7 +78,7 @@ class BaseFileReader:
         self._rebase: Rebase | None = None
         self._check()
         self._footer = self._raw_footer(footer)
-        self._source = RangeSource(storage, path, size)
+        self._source = RangeSource(ranges)
         # Not a method: a reference cycle would keep this object and its footer until the garbage collector runs.
         self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._footer))
 

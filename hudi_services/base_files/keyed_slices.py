@@ -16,7 +16,7 @@ from ..model import FileSlice
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer, read_footer
-from ..storage import FileReads
+from ..small_files import FileRanges
 from .slices import RECORD_KEY, BaseFileSlice, BaseFileSlices
 
 
@@ -44,8 +44,8 @@ class KeyedBaseSlice(BaseFileSlice):
 
     makes_keys = True
 
-    def __init__(self, storage: FileReads, path: str, size: int, footer: Footer, keys: RowKeys) -> None:
-        super().__init__(storage, path, size, footer)
+    def __init__(self, path: str, ranges: FileRanges, footer: Footer, keys: RowKeys) -> None:
+        super().__init__(path, ranges, footer)
         self._keys = keys
 
     def pieces_as_read(
@@ -87,6 +87,6 @@ class KeyedBaseSlices(BaseFileSlices):
 
     def open(self, one: FileSlice) -> KeyedBaseSlice:
         base = self._base(one)
-        footer, size = read_footer(self.storage, base.path, base.size or None)
+        footer, ranges = read_footer(self.storage, base.path, base.size or None)
         # Keys are texts of dates as readers see them.
-        return KeyedBaseSlice(self.storage, base.path, size, footer, self.keys).gregorian()
+        return KeyedBaseSlice(base.path, ranges, footer, self.keys).gregorian()

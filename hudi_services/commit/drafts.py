@@ -13,8 +13,8 @@ from ..derived_indexes.expression_index.index import ComputedIndex, renamed_reco
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.statistics.column_stats import NewFile
-from ..metadata.table import MetadataTable
-from ..metadata_updates.sync import Change, sync_commit
+from ..metadata_updates.delta_commit import Confirm
+from ..metadata_updates.sync import Change, rehearse_commit, sync_commit
 from ..model import CommitMetadata, WriteStat
 from ..parquet.chunk_stats import ColumnStats
 from ..snapshot import Snapshot, current_schema
@@ -38,10 +38,10 @@ class Draft(Protocol):
     @property
     def expectations(self) -> Sequence[Expectation]: ...
 
-    def sync(self, current: Snapshot, times: TimesSource) -> MetadataTable | None:
+    def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
         """Update everything else, the metadata table first; may be repeated after a kill.
 
-        Returns the metadata table as it is then, None where it is not known.
+        The result is to be called before the completed file is created; None where nothing is left to be confirmed.
         """
 
     def content(self, current: Snapshot) -> bytes:
@@ -109,7 +109,12 @@ class CommitDraft:
         """The paths of the new files."""
         return frozenset(one.stat.path for one in self.files)
 
-    def sync(self, current: Snapshot, times: TimesSource) -> MetadataTable | None:
+    def rehearse(self, table: Snapshot) -> None:
+        """Read what `sync` needs, before the lock is taken, of the table as it is known."""
+        if table.metadata is not None:
+            rehearse_commit(table.metadata, self._change(table))
+
+    def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
         if current.metadata is None:
             return None
         return sync_commit(current.metadata, self._change(current), times)

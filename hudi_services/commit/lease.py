@@ -21,12 +21,13 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from ..codecs.json_text import parse_json
+from ..concurrency import at_once
 from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
 from ..limits import SMALL_FILE
 from ..paths import TABLE_FOLDER
@@ -173,17 +174,17 @@ class Lease:
             return
         # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
         gone = [*self._older, *([self._path(self._number)] if self._forget else [])]
+        requests: list[Callable[[], None]] = [] if self._forget else [self._release]
+        if gone:
+            requests.append(lambda: self._storage.delete_all(gone, lambda count: None))
         try:
-            if not self._forget:
-                self._storage.put(self._path(self._number), _RELEASED)
-                self._remember()
-            if gone:
-                self._storage.delete_all(gone, lambda count: None)
+            at_once(lambda send: send(), requests)
         except StorageError:
             # The lease ends by itself, and the work that was done under it remains valid.
             return
 
-    def _remember(self) -> None:
+    def _release(self) -> None:
+        self._storage.put(self._path(self._number), _RELEASED)
         if len(_given_back) >= _MOST_GIVEN_BACK:
             _given_back.clear()
         _given_back[self._storage.identity, self._name] = self._number

@@ -10,11 +10,15 @@ The operation decides what happens in between, and what its draft contains.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import TracebackType
+from typing import Any
 
+from ..concurrency import at_once
 from ..errors import AlreadyExists, StorageError
+from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Instant, State
 from .checkpoints import delete_checkpoints
@@ -51,15 +55,23 @@ def expect(current: Snapshot, draft: Draft) -> None:
 def publish(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | None:
     """`complete` without the expectations, which the caller has just checked under the same lock."""
     current.check_held()
-    metadata = draft.sync(current, times)
+    confirm = draft.sync(current, times)
     if draft.instant is None:
         return None
     data = draft.content(current)
-    # `times` also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
-    done = current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, times)
-    if metadata is None and current.metadata is not None:
+    confirmed: list[MetadataTable] = []
+
+    def completion_time() -> str:
+        # `times` also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
+        asked: list[Callable[[], Any]] = [times] if confirm is None else [times, confirm]
+        drawn, *tables = at_once(lambda ask: ask(), asked)
+        confirmed.extend(tables)
+        return str(drawn)
+
+    done = current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, completion_time)
+    if not confirmed and current.metadata is not None:
         return None
-    return with_instant(current, done, data, metadata)
+    return with_instant(current, done, data, *confirmed)
 
 
 def begin(current: Snapshot, instant: Instant, data: bytes = b"") -> None:
@@ -158,6 +170,10 @@ class Transaction:
 
     def clean_up(self, ts: str) -> None:
         """Remove heartbeat, markers and checkpoints of `ts`; readers do not see them: a failure here does no harm."""
-        self.stop_beating()
-        delete_markers(self._table.storage, ts)
-        delete_checkpoints(self._table.storage, ts)
+        storage = self._table.storage
+        removals: Sequence[Callable[[], None]] = (
+            self.stop_beating,
+            partial(delete_markers, storage, ts),
+            partial(delete_checkpoints, storage, ts),
+        )
+        at_once(lambda remove: remove(), removals)

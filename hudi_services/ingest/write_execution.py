@@ -274,6 +274,8 @@ class WriteRun:
         if self._wanted.operation is WriteOperation.BULK_INSERT:
             yield from ((place, [Bucket(None, count)]) for place, count in counts)
             return
+        if not counts:
+            return
         most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
         record_bytes = average_record_bytes(telling_commits(table, most), rules)
         planned = {*pending_clusterings(table), *pending_compactions(table)}

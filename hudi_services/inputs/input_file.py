@@ -15,6 +15,7 @@ from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..object_storage import ObjectStorage
 from ..parquet.footer import read_footer
 from ..parquet.range_source import RangeSource
+from ..small_files import FileRanges
 from ..storage import FileInfo
 from .input_formats import (
     WrongValue,
@@ -139,7 +140,7 @@ class InputFile:
         return opened.of_row_groups(*(self.row_groups or (0, opened.num_row_groups)), columns)
 
     def _source(self) -> pa.NativeFile:
-        source = pa.PythonFile(RangeSource(self.storage, self.file.path, self.file.size), mode="r")
+        source = pa.PythonFile(RangeSource(FileRanges(self.storage, self.file.path, self.file.size)), mode="r")
         codec = compression_of(self.file.name)
         return source if codec is None else decompressed(source, codec)
 

@@ -5,12 +5,12 @@ Source: HoodieLogFileReader (which bytes count as a corrupt block and where read
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import TypeAlias
 
 from ..codecs.cursor import Cursor
 from ..errors import CorruptFile
 from ..model import LogFile
+from ..small_files import FileRanges
 from ..storage import Storage
 from .log_blocks import (
     FORMAT_VERSION,
@@ -42,9 +42,9 @@ def read_log_blocks(data: bytes, path: str) -> list[LogBlock]:
     ]
 
 
-def stored_blocks(storage: Storage, log: LogFile) -> Iterator[BlockPlace]:
-    """The blocks of a log file of a table. Raises CorruptFile and StorageError."""
-    return scan_blocks(partial(storage.read_range, log.path), log.size, storage.full_path(log.path))
+def stored_blocks(storage: Storage, log: LogFile, read: Read | None = None) -> Iterator[BlockPlace]:
+    """The blocks of a log file of a table; `read` gives its bytes. Raises CorruptFile and StorageError."""
+    return scan_blocks(read or FileRanges(storage, log.path, log.size), log.size, storage.full_path(log.path))
 
 
 def scan_blocks(read: Read, size: int, path: str, at_once: int = 1 << 20) -> Iterator[BlockPlace]:

@@ -8,19 +8,19 @@ are, before any merge. A file with deletes alone has statistics without values. 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..log_files.avro_columns import avro_decoder
 from ..log_files.log_blocks import BlockPlace, HeaderKey
-from ..log_files.log_reader import stored_blocks
+from ..log_files.log_reader import Read, stored_blocks
 from ..model import FileSlice, LogFile
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.column_type import parquet_type
 from ..parquet.file_schema import FileSchema, Leaf
 from ..parquet.value_bounds import BoundsOf, leaf_arrays
+from ..small_files import FileRanges
 from ..storage import Storage
 from .block_order import by_instant, lost_records
 from .log_records import is_data, records_of
@@ -36,6 +36,8 @@ class LogContent:
     """Why readers of Hudi lose records of it; "" when they do not."""
     is_known: bool = True
     """Whether this program knows all kinds of blocks in its slice."""
+    read: Read | None = None
+    """Gives the bytes of a file with blocks that count."""
 
     @property
     def has_records(self) -> bool:
@@ -62,7 +64,8 @@ class LogContent:
         """
         found: dict[str, _Column] = {}
         for block in filter(is_data, self.blocks):
-            schema, pieces = records_of(partial(storage.read_range, self.file.path), block)
+            read = self.read or FileRanges(storage, self.file.path, self.file.size)
+            schema, pieces = records_of(read, block)
             columns = [
                 found.setdefault(leaf.dotted, _Column(leaf)).beside(leaf) if leaf.dotted in wanted else None
                 for leaf in schema.leaves
@@ -117,9 +120,10 @@ def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]
     """
     scanned: list[BlockPlace] = []
     problems: dict[str, str] = {}
+    reads = {log.path: FileRanges(storage, log.path, log.size) for log in one.log_files}
     for log in one.log_files:
         try:
-            scanned += list(stored_blocks(storage, log))
+            scanned += list(stored_blocks(storage, log, reads[log.path]))
         except CorruptFile as error:
             problems[storage.full_path(log.path)] = error.message
     paths = [storage.full_path(log.path) for log in one.log_files]
@@ -135,7 +139,8 @@ def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]
     problems = {**{block.path: lost_records(block) for block in lost}, **problems}
     blocks = _by_file(order)
     return [
-        LogContent(log, blocks[path], problems.get(path, "")) for log, path in zip(one.log_files, paths, strict=True)
+        LogContent(log, blocks[path], problems.get(path, ""), read=reads[log.path])
+        for log, path in zip(one.log_files, paths, strict=True)
     ]
 
 

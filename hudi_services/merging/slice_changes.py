@@ -18,6 +18,7 @@ from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import scan_blocks
 from ..model import FileSlice, LogFile
 from ..parquet.file_schema import FileSchema
+from ..small_files import FileRanges
 from ..storage import Storage
 from .block_order import replayed
 from .counted_instants import CountedInstants
@@ -96,7 +97,9 @@ class LogChanges:
         """`wider`: columns of the wider types that some columns of the slice are to have."""
         self._storage = storage
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
-        self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
+        self._reads = {
+            storage.full_path(log.path): FileRanges(storage, log.path, self._sizes[log.path]) for log in one.log_files
+        }
         found = [place for log in one.log_files for place in self._scan(log)]
         self.blocks = len(found)
         self._counted = replayed(found, counts, with_originals=rule.applies_originals)
@@ -144,7 +147,8 @@ class LogChanges:
         return self._again(target.select(wider)) if wider else None
 
     def _scan(self, log: LogFile) -> Iterable[BlockPlace]:
-        return scan_blocks(self._read_of(log.path), self._sizes[log.path], self._storage.full_path(log.path))
+        path = self._storage.full_path(log.path)
+        return scan_blocks(self._reads[path], self._sizes[log.path], path)
 
     def _stored_size(self, log: LogFile) -> int:
         """The bytes of a log file: a plan does not record them."""
@@ -153,11 +157,8 @@ class LogChanges:
             raise NotFound(f"{self._storage.full_path(log.path)} does not exist")
         return found.size
 
-    def _read_of(self, path: str) -> Callable[[int, int], bytes]:
-        return lambda start, length: self._storage.read_range(path, start, length)
-
-    def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:
-        return self._read_of(self._paths[block.path])
+    def _read_block(self, block: BlockPlace) -> FileRanges:
+        return self._reads[block.path]
 
 
 class RowChanges:

@@ -53,6 +53,8 @@ class MetadataTable:
     """Called for a log file that has lost committed bytes; by default it raises CorruptFile."""
     _listed: dict[str, dict[str, FileInfo]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The files of partitions by name, as this snapshot first listed them."""
+    _definitions: dict[str, bytes | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The content of the file of index definitions by path, once it was read."""
 
     @classmethod
     def load_config(cls, storage: Storage, config: TableConfig) -> TableConfig | None:
@@ -105,12 +107,14 @@ class MetadataTable:
         now = replace(self, table_config=table_config, data_timeline=data_timeline, slices=slices, timeline=timeline)
         if timeline.saw_the_same(self.timeline):
             now._listed.update(self._listed)
+            now._definitions.update(self._definitions if table_config is self.table_config else {})
         return now
 
     def beside_grown(self, data_timeline: Timeline, slices: SliceSource) -> "MetadataTable":
         """The same snapshot beside a timeline of the table that has grown by an instant of the caller."""
         now = replace(self, data_timeline=data_timeline, slices=slices)
         now._listed.update(self._listed)
+        now._definitions.update(self._definitions)
         return now
 
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
@@ -229,13 +233,16 @@ class MetadataTable:
         except NotFound as error:
             raise Outdated.of(error) from error
 
-    @cached_property
+    @property
     def index_definitions(self) -> bytes | None:
         """The content of the file of index definitions, None when there is none. Other writers may rewrite the file."""
-        try:
-            return self.storage.read(self.table_config.index_defs_path, SMALL_FILE)
-        except NotFound:
-            return None
+        path = self.table_config.index_defs_path
+        if path not in self._definitions:
+            try:
+                self._definitions[path] = self.storage.read(path, SMALL_FILE)
+            except NotFound:
+                self._definitions[path] = None
+        return self._definitions[path]
 
     @cached_property
     def blocks(self) -> BlockFilter:

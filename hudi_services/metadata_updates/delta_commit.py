@@ -12,7 +12,9 @@ Source: HoodieBackedTableMetadataWriter.commitInternal of Apache Hudi.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from typing import TypeAlias
 
 from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
@@ -34,6 +36,9 @@ from ..table.new_logs import NewLog
 from ..timeline.instant import Action, State
 
 _OPERATION = "UPSERT_PREPPED"
+
+Confirm: TypeAlias = Callable[[], MetadataTable]
+"""Returns the metadata table after a delta commit; raises ConflictError when another writer has taken it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,10 @@ def write_delta_commit(
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: Sequence[MovedKeys] = (),
     extra: Mapping[str, str] | None = None,
-) -> MetadataTable:
+) -> Confirm:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
-    Returns the metadata table as it is then.
+    The result is to be called before anything is built on the delta commit.
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
@@ -92,7 +97,8 @@ def write_delta_commit(
     timeline = metadata.timeline
     encode = timeline.layout.encode_commit
     timeline.publish(instant, Action.DELTA_COMMIT, State.REQUESTED)
-    timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *shard_writes]), release))
+    planned = encode(_forecast([*writes, *shard_writes]), release)
+    timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, planned, looks=False)
     ranges = [name for name, some in records.items() if any(isinstance(one, StatsRecord) for one in some)]
     typed = typed_among(metadata, ranges) if ranges else frozenset()
     # Read once, and not by each write.
@@ -104,15 +110,16 @@ def write_delta_commit(
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times)
-    return _checked(metadata.reload(), instant)
+    return partial(_confirmed, metadata, instant)
 
 
-def _checked(now: MetadataTable, instant: str) -> MetadataTable:
-    """Raise ConflictError when another writer has rolled the delta commit back while it was not completed.
+def _confirmed(metadata: MetadataTable, instant: str) -> MetadataTable:
+    """The metadata table as it is now. Raises ConflictError when another writer has rolled the delta commit back.
 
     Hudi's writers do that to every incomplete delta commit when they open the metadata table, with or without a lock:
     a rollback shows on the timeline before it deletes the first file, and ends with the files of its target's states.
     """
+    now = metadata.reload()
     timeline = now.timeline
     names = [timeline.layout.file_name(instant, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
     if instant in timeline.pending_rollbacks or any(name not in timeline.files for name in names):

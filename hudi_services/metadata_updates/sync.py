@@ -7,10 +7,11 @@ Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMet
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..derived_indexes.expression_index.index import ComputedIndex, ExpressionIndex, expression_indexes
-from ..errors import CheckFailed, UnsupportedTable
+from ..errors import CheckFailed, HudiServicesError, UnsupportedTable
 from ..metadata.bloom_filters import bloom_records
 from ..metadata.file_groups.committed_files import REPAIRED_LOGS
 from ..metadata.record_index.log_writing import MovedKeys
@@ -38,7 +39,7 @@ from ..metadata.table import MetadataTable
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .deletion import deletion_records
-from .delta_commit import write_delta_commit
+from .delta_commit import Confirm, write_delta_commit
 from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
 from .repair_plan import Wanted, plan_repair
 from .rollback.lasting import lasting_in, may_be_merged
@@ -82,14 +83,41 @@ class Change:
     """The Avro schema (JSON) of the commit; None for that of the table."""
 
 
-def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> MetadataTable:
-    """Write the metadata table's delta commit for a commit, before the commit is completed; returns the table then.
+def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> Confirm:
+    """Write the metadata table's delta commit for a commit, before the commit is completed.
 
     `metadata` was opened under the lock; `times` gives instants that are greater than all on both timelines, a new one
     at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
-    before it writes, for a table with metadata partitions that we cannot keep in step.
+    before it writes, for a table with metadata partitions that we cannot keep in step. The result is that of
+    `write_delta_commit`.
     """
     metadata = _without(_ready(metadata, times), change.instant, times)
+    records, added = _records_of(metadata, change)
+    if BLOOM_FILTERS in metadata.partitions:
+        records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
+    moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
+    _require_keys(metadata, change, {one.index for one in moved})
+    define_columns(metadata, added)
+    # Before the commit: a kill in between leaves a range that is at most wider than necessary.
+    _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
+    return write_delta_commit(metadata, change.instant, records, times, moved=moved)
+
+
+def rehearse_commit(metadata: MetadataTable, change: Change) -> None:
+    """Read all that `sync_commit` needs of the metadata table, before the lock is taken.
+
+    What does not change meanwhile is not read again then. Nothing is written, and errors are left to `sync_commit`.
+    """
+    with suppress(HudiServicesError):
+        records, _ = _records_of(metadata, change)
+        _hidden(metadata, change.instant, records)
+
+
+def _records_of(metadata: MetadataTable, change: Change) -> tuple[dict[str, Sequence[Record]], list[str]]:
+    """The records of a change by metadata partition, but for bloom filters; and the columns to be indexed from now on.
+
+    Raises CheckFailed for what the commit does not know.
+    """
     metadata.look_into(metadata.partitions)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed, added = _NOTHING, list[str]()
@@ -106,18 +134,11 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     if PARTITION_STATS in metadata.partitions:
         told = [record for some in ranges.values() for record in some]
         records[PARTITION_STATS] = _ranges(metadata, change, PARTITION_STATS, told, indexed.columns)
-    if BLOOM_FILTERS in metadata.partitions:
-        records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
     for index in expression_indexes(metadata):
         if change.new_files and all(one.index != index for one in change.expressions):
             raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
         records[index.partition] = _expression_records(metadata, change, index)
-    moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
-    _require_keys(metadata, change, {one.index for one in moved})
-    define_columns(metadata, added)
-    # Before the commit: a kill in between leaves a range that is at most wider than necessary.
-    _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
-    return write_delta_commit(metadata, change.instant, records, times, moved=moved)
+    return records, added
 
 
 def sync_clean(
@@ -127,7 +148,7 @@ def sync_clean(
     gone_partitions: Collection[str],
     times: Callable[[], str],
     ranges: Mapping[str, Sequence[StatsRecord]] | None = None,
-) -> MetadataTable:
+) -> Confirm:
     """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
 
     `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted;
@@ -177,8 +198,7 @@ def sync_rollback(
     if has_own:
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
-            write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)
-            metadata = metadata.reload()
+            metadata = write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
         own = times() if has_own else rollback
@@ -211,7 +231,7 @@ def sync_repair(
     if written:
         extra = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
         keys = [] if moved is None else [moved]
-        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=keys, extra=extra)
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=keys, extra=extra)()
     return instant, written
 
 
@@ -285,7 +305,7 @@ def _write_ranges(
 ) -> None:
     """Write ranges that count as soon as they are written, as a repair does."""
     if any(ranges.values()):
-        write_delta_commit(metadata, times(), ranges, times)
+        write_delta_commit(metadata, times(), ranges, times)()
 
 
 def _files_records(files: Iterable[NewFile], listed: Collection[str]) -> list[Record]:

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
 from ..errors import CorruptFile, NotFound
+from ..small_files import FileRanges
 from ..storage import FileReads, Storage
 
 MAGIC = b"PAR1"
@@ -204,21 +205,23 @@ class Footer:
         self.__dict__.pop("row_groups", None)
 
 
-def read_footer(storage: FileReads, path: str, size: int | None = None) -> tuple[Footer, int]:
-    """The footer of the file at `path`, and the file's size in bytes. Raises CorruptFile, NotFound."""
+def read_footer(storage: FileReads, path: str, size: int | None = None) -> tuple[Footer, FileRanges]:
+    """The footer of the file at `path`, and what gives the other bytes of the file. Raises CorruptFile, NotFound."""
     if size is None:
         info = storage.head(path)
         if info is None:
             raise NotFound(f"{storage.full_path(path)} does not exist")
         size = info.size
-    return parse_footer(_read_tail(storage, path, size), storage.full_path(path)), size
+    ranges = FileRanges(storage, path, size)
+    return parse_footer(_read_tail(ranges, storage.full_path(path)), storage.full_path(path)), ranges
 
 
-def _read_tail(storage: FileReads, path: str, size: int) -> bytes:
-    """The last bytes of the file, which include its whole footer."""
-    tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
-    needed = footer_length(tail, size, storage.full_path(path)) + _TAIL
-    return tail if needed <= len(tail) else storage.read_range(path, size - needed, needed)
+def _read_tail(ranges: FileRanges, name: str) -> bytes:
+    """The last bytes of the file `name`, which include its whole footer."""
+    size = ranges.size
+    tail = ranges(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    needed = footer_length(tail, size, name) + _TAIL
+    return tail if needed <= len(tail) else ranges(size - needed, needed)
 
 
 T = TypeVar("T")
@@ -230,7 +233,8 @@ def using_footer(storage: Storage, path: str, size: int, take: Callable[[Footer]
     May be called for several files at once: each footer is released after `take`, since all footers together, with
     their bloom filters, would take much memory.
     """
-    tail, name = _read_tail(storage, path, size), storage.full_path(path)
+    name = storage.full_path(path)
+    tail = _read_tail(FileRanges(storage, path, size), name)
     with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
         return take(parse_footer(tail, name))
 

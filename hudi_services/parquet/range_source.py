@@ -3,7 +3,7 @@
 import io
 from collections.abc import Sequence
 
-from ..storage import FileReads
+from ..small_files import FileRanges
 from .page_checks import ChunkWalk
 
 # Below this gap one request for two ranges costs less than two requests.
@@ -13,11 +13,10 @@ _GAP = 1 << 20
 class RangeSource(io.RawIOBase):
     """A file for pyarrow that serves loaded ranges from memory and any other byte by a request of its own."""
 
-    def __init__(self, storage: FileReads, path: str, size: int) -> None:
+    def __init__(self, ranges: FileRanges) -> None:
         super().__init__()
-        self._storage = storage
-        self._path = path
-        self._size = size
+        self._ranges = ranges
+        self._size = ranges.size
         self._position = 0
         self._blocks: list[tuple[int, memoryview]] = []
         self.holds = False
@@ -35,8 +34,7 @@ class RangeSource(io.RawIOBase):
                 merged[-1][1] = max(end, merged[-1][1])
             else:
                 merged.append([start, end])
-        read = self._storage.read_range
-        self._blocks = [(start, memoryview(read(self._path, start, end - start))) for start, end in merged]
+        self._blocks = [(start, memoryview(self._ranges(start, end - start))) for start, end in merged]
 
     def forget(self) -> None:
         self.walks = ()
@@ -71,4 +69,4 @@ class RangeSource(io.RawIOBase):
         for block_start, block in self._blocks:
             if block_start <= start and start + length <= block_start + len(block):
                 return block[start - block_start : start - block_start + length]
-        return self._storage.read_range(self._path, start, length)
+        return self._ranges(start, length)

@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from ..object_storage import ObjectStorage
 from ..options import effects
 from ..options.option import Phase
-from ..snapshot import Snapshot, current_schema, open_snapshot
+from ..snapshot import Snapshot, current_schema, open_snapshot, read_ahead
 from ..storage import Storage
 from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Request)
 
 
 def open_supported(
-    wanted: R, storage: Storage | Snapshot | None, report: Report, *, repairs: bool = False
+    wanted: R, storage: Storage | Snapshot | None, report: Report, *, repairs: bool = False, reads_rows: bool = False
 ) -> tuple[Snapshot, R]:
     """The table, and `wanted` with the table's own properties as the lowest layer of its options.
 
@@ -35,6 +35,8 @@ def open_supported(
             table = storage
         else:
             table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
+            if reads_rows:
+                read_ahead(table)
         table = replace(table, on_wait=wanted.on_wait)
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
         # A wrong value in the table must not prevent its repair.
@@ -70,7 +72,7 @@ def open_rewritable(
 
     Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
     """
-    table, wanted = open_supported(wanted, storage, report)
+    table, wanted = open_supported(wanted, storage, report, reads_rows=True)
     if table.metadata is None or not expression_indexes(table.metadata):
         return table, wanted, ()
     zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)

@@ -316,21 +316,23 @@ class Timeline:
         state: State,
         data: bytes = b"",
         completion_time: str | Callable[[], str] | None = None,
+        *,
+        looks: bool = True,
     ) -> Instant:
         """Create the file of an instant's next state, and return the instant; this snapshot does not change.
 
         A `completion_time` that is a function is drawn while the state before is looked at. Raises AlreadyExists when
         the file exists, and ConflictError when the file of the state before does not: another process has then rolled
-        the instant back.
+        the instant back. Without `looks`, the caller looks for the files of all states later.
         """
-        looks: list[Callable[[], Any]] = []
-        if state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
+        asked: list[Callable[[], Any]] = []
+        if looks and state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
             before = self.layout.file_name(ts, action, State(state - 1))
-            looks.append(partial(self._require, before))
+            asked.append(partial(self._require, before))
         if callable(completion_time):
-            looks.append(completion_time)
-        looked = at_once(lambda look: look(), looks)
-        completion_time = looked[-1] if callable(completion_time) else completion_time
+            asked.append(completion_time)
+        answers = at_once(lambda ask: ask(), asked)
+        completion_time = answers[-1] if callable(completion_time) else completion_time
         name = self.layout.file_name(ts, action, state, completion_time)
         self.storage.create(self.path(name), data)
         done = state is State.COMPLETED

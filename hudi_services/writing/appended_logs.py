@@ -36,6 +36,7 @@ from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
+from ..small_files import FileRanges
 from ..storage import Storage
 from ..table.new_logs import NewLog
 from .comparable_rows import check_merge, comparing, have_nulls, may_have_nulls
@@ -233,10 +234,9 @@ class _NewLogFile:
         return columns
 
     def _stored_deletes(self, content: LogContent) -> list[bytes]:
-        read = self._task.storage.read_range
-        path = content.file.path
+        read = content.read or FileRanges(self._task.storage, content.file.path, content.file.size)
         return [
-            hashlib.sha256(read(path, block.offset, block.length)).digest()
+            hashlib.sha256(read(block.offset, block.length)).digest()
             for block in content.blocks
             if block.type is BlockType.DELETE
         ]

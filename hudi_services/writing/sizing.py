@@ -8,10 +8,14 @@ Source: UpsertPartitioner, AverageRecordSizeUtils (0.15.0), AverageRecordSizeEst
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..concurrency import at_once
 from ..model import CommitMetadata, FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action
+
+_READ_AT_ONCE = 8
+"""Commits: mostly the first of them tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,9 @@ def telling_commits(table: Snapshot, most: int) -> Iterator[CommitMetadata]:
     writes = list(table.timeline.completed_writes())
     if not table.config.version.all_commits_tell_record_size:
         writes = [one for one in writes if one.action is not Action.REPLACE_COMMIT][-most:]
-    return map(table.timeline.read_commit, reversed(writes))
+    newest = writes[::-1]
+    for start in range(0, len(newest), _READ_AT_ONCE):
+        yield from at_once(table.timeline.read_commit, newest[start : start + _READ_AT_ONCE])
 
 
 def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) -> int:

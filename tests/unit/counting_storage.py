@@ -74,7 +74,7 @@ class CountingStorage(ObjectStorage):
         self.delay = delay
         self.requests: list[Request] = []
         self._inside = threading.local()
-        self._locked = False
+        self._locked = self._bulk = False
 
     def forget(self) -> None:
         """Begin to count anew."""
@@ -134,13 +134,20 @@ class CountingStorage(ObjectStorage):
             return super().replace(path, data, seen)
 
     def delete(self, path: str) -> None:
+        if self._bulk:
+            super().delete(path)
+            return
         with self.request("delete", path):
             super().delete(path)
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
         # A store takes them in one request.
         with self.request("delete", paths[0] if paths else ""):
-            super().delete_all(paths, done)
+            self._bulk = True
+            try:
+                super().delete_all(paths, done)
+            finally:
+                self._bulk = False
 
     def delete_tree(self, path: str) -> None:
         with self.request("list", path):

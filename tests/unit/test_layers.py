@@ -32,7 +32,7 @@ ROWS = [
     {"folder_removal", "file_names"},
     {"local_folder", "storage_options"},
     {"storage"},
-    {"object_storage", "file_cache"},
+    {"object_storage", "file_cache", "small_files"},
     {"codecs"},
     {"parquet", "hfile", "table_config", "locking"},
     {"calendars"},
