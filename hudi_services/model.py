@@ -1,7 +1,7 @@
 """Plain values that all packages share: base files, log files, file slices, write stats."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 
 def path_in(partition: str, name: str) -> str:
@@ -19,6 +19,8 @@ class BaseFile:
     write_token: str
     instant: str
     size: int
+    content: bytes = field(default=b"", compare=False, repr=False)
+    """The whole file, if it is small and was read already."""
 
     @property
     def path(self) -> str:
@@ -37,6 +39,8 @@ class LogFile:
     write_token: str
     suffix: str
     size: int
+    content: bytes = field(default=b"", compare=False, repr=False)
+    """As that of a base file."""
 
     @property
     def path(self) -> str:
@@ -62,6 +66,15 @@ class FileSlice:
     def files(self) -> "tuple[BaseFile | LogFile, ...]":
         """The base file, if there is one, and the log files."""
         return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
+
+    def sized(self, sizes: Mapping[str, int]) -> "FileSlice":
+        """The slice with these sizes of its files, by name; a file without one keeps its own."""
+        base, logs = self.base_file, self.log_files
+        return replace(
+            self,
+            base_file=base and replace(base, size=sizes.get(base.name, base.size)),
+            log_files=tuple(replace(log, size=sizes.get(log.name, log.size)) for log in logs),
+        )
 
     @property
     def base_name(self) -> str:

@@ -1,5 +1,9 @@
 """Reads of a file in ranges, of which a small file needs one."""
 
+from dataclasses import replace
+
+from .concurrency import at_once
+from .model import FileSlice
 from .storage import FileReads
 
 SMALL_FILE_BYTES = 64 << 10
@@ -9,16 +13,34 @@ SMALL_FILE_BYTES = 64 << 10
 class FileRanges:
     """Gives ranges of a file of `size` bytes: called with start and length. A small file is read once, whole."""
 
-    def __init__(self, storage: FileReads, path: str, size: int) -> None:
+    def __init__(self, storage: FileReads, path: str, size: int, content: bytes = b"") -> None:
+        """`content` is the whole file, if it is known."""
         self._storage = storage
         self._path = path
         self.size = size
-        self._whole: bytes | None = None
+        self._whole = content if content and len(content) == size else None
 
     def __call__(self, start: int, length: int) -> bytes:
         """The bytes; fewer at the end of the file. Raises StorageError."""
         if self.size > SMALL_FILE_BYTES or start + length > self.size:
             return self._storage.read_range(self._path, start, length)
-        if self._whole is None:
+        return self.fetch()[start : start + length]
+
+    def fetch(self) -> bytes:
+        """The whole of a small file; b"" of any other one."""
+        if self._whole is None and self.size <= SMALL_FILE_BYTES:
             self._whole = self._storage.read_range(self._path, 0, self.size)
-        return self._whole[start : start + length]
+        return self._whole or b""
+
+
+def with_small_files(storage: FileReads, one: FileSlice) -> FileSlice:
+    """The slice with the content of its small files, which are read at the same time. Raises StorageError."""
+    files = [file for file in one.files if 0 < file.size <= SMALL_FILE_BYTES]
+    read = at_once(lambda file: FileRanges(storage, file.path, file.size, file.content).fetch(), files)
+    known = {file.path: content for file, content in zip(files, read, strict=True)}
+    base, logs = one.base_file, one.log_files
+    return replace(
+        one,
+        base_file=base and replace(base, content=known.get(base.path, b"")),
+        log_files=tuple(replace(log, content=known.get(log.path, b"")) for log in logs),
+    )

@@ -52,6 +52,8 @@ class Snapshot:
     slices: SliceSource
     """Opens the file slices of the table."""
     clock: Clock
+    stored: StorageLister
+    """Lists partitions on storage, each once: of a critical section, since its beginning."""
     check_held: Callable[[], None] = hold_nothing
     """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
@@ -218,7 +220,7 @@ def _assembled(
     naming, compacting = log_naming(config.version), compacted_file_groups(timeline)
     facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
     view = FileSystemView(lister, facts, replaced, naming, compacting)
-    return Snapshot(storage, config, meta, timeline, metadata, view, slices, clock)
+    return Snapshot(storage, config, meta, timeline, metadata, view, slices, clock, StorageLister(storage))
 
 
 def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> SliceSource:

@@ -7,9 +7,11 @@ clean-up   markers, heartbeat, checkpoints
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from ..clock import duration
 from ..commit.begun_rollbacks import rollbacks_of
@@ -18,7 +20,7 @@ from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
 from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
-from ..commit.markers import delete_markers, read_markers
+from ..commit.markers import Marker, delete_markers, read_markers
 from ..commit.new_files import NewFiles
 from ..commit.rollback.execution import drop_requested, pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -35,7 +37,6 @@ from ..errors import (
 )
 from ..file_names import parse_base_file
 from ..snapshot import Snapshot, refresh
-from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .afterwards import Afterwards, settled
 from .late_attempts import delete_staged
@@ -61,7 +62,8 @@ class Attempt(LeasedAttempt):
         settings: TransactionSettings,
         late: LatePlan | None = None,
     ) -> None:
-        super().__init__(Transaction(table, lease_name(instant), f"execute {instant.ts}", settings))
+        what = f"execute {instant.ts}"
+        super().__init__(Transaction(table, lease_name(instant), what, settings, confirmed=False))
         self.table = table
         self.instant = instant
         self._what = f"the {operation} {instant.ts}"
@@ -112,10 +114,10 @@ class Attempt(LeasedAttempt):
         plan = ts if self._late is None else NEW_PLAN
         with self._transaction.section(f"commit {ts}", plan=plan, completes=self._what) as current:
             self._require_ours(current)
-            # If this process was stopped for long, another process may have taken over, and own the files to delete.
-            current.check_held()
-            expect(current, draft)
-            remove_strays(current, ts, draft.paths)
+            looks: Sequence[Callable[[], Any]] = (partial(expect, current, draft), partial(marked_files, current, ts))
+            _, marked = at_once(lambda look: look(), looks)
+            # If this process was stopped for long, another process has taken over, and owns the files to delete.
+            remove_strays(current, ts, draft.paths, marked)
             if self._late is not None:
                 current = self._late.show(current, self.instant, draft, attempt=ts)
             watched = current if self._late is None else self._late.watched(current, self.instant)
@@ -161,18 +163,25 @@ class Attempt(LeasedAttempt):
                 raise _dropped(stale, ts) from stale
             self.taken_up = bool(done)
             current.check_held()
-            if not done:
-                delete_checkpoints(current.storage, ts)
+            marked = self._made_ready(current, is_new=not done)
             # A task that outlived the process of an earlier attempt may have written after the attempt's rollback.
-            remove_strays(current, ts, done)
-            if not done:
+            remove_strays(current, ts, done, marked)
+            if marked and not done:
                 delete_markers(current.storage, ts)
             self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
-            self._transaction.beat(ts)
             if not done:
                 begin(current, self.instant)
             self._begun = True
             self.table = current
+
+    def _made_ready(self, current: Snapshot, *, is_new: bool) -> list[Marker]:
+        """Begin the heartbeat; delete what an earlier attempt has noted, if this one `is_new`. Returns the markers."""
+        storage, ts = current.storage, self.instant.ts
+        steps: list[Callable[[], Any]] = [partial(marked_files, current, ts), partial(self._transaction.beat, ts)]
+        if is_new:
+            steps.append(partial(delete_checkpoints, storage, ts))
+        marked: list[Marker] = at_once(lambda step: step(), steps)[0]
+        return marked
 
     def _check_inputs(self, current: Snapshot) -> None:
         for one in self._inputs:
@@ -223,7 +232,7 @@ class Attempt(LeasedAttempt):
         the instant of the plan, for files of its commit. Files that another attempt at the plan has taken over stay.
         """
         try:
-            self._transaction.lease.check()
+            current.check_held()
             found = self._require_pending(current)
             taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
             if taken or found.state is not State.INFLIGHT:
@@ -324,19 +333,25 @@ def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     return committed_files(current, found) if found is not None and found.is_completed else claimed
 
 
-def remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
+def marked_files(table: Snapshot, ts: str) -> list[Marker]:
+    """The markers of the instant."""
+    return read_markers(table.storage, ts)
+
+
+def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iterable[Marker] | None = None) -> None:
     """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
 
-    Files of repeated tasks are found by their markers. Files of earlier attempts, written after the rollback by tasks
-    that outlived their driver, have no markers any more: they are found by listing the partitions of `paths`.
+    Files of repeated tasks are found by their markers, which are `marked` if they were read already. Files of earlier
+    attempts, written after the rollback by tasks that outlived their driver, have no markers any more: they are found
+    by listing the partitions of `paths`.
     """
     partitions = sorted({path.rpartition("/")[0] for path in paths})
-    lister = StorageLister(table.storage)
     with ThreadPoolExecutor(1) as pool:
-        listed = pool.submit(lister.load, partitions)
-        found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+        listed = pool.submit(table.stored.load, partitions)
+        marked = marked_files(table, ts) if marked is None else marked
         listed.result()
-    found |= {(partition, name) for partition in partitions for name in lister.files(partition)}
+    found = {(marker.partition, marker.file_name) for marker in marked}
+    found |= {(partition, name) for partition in partitions for name in table.stored.files(partition)}
     bases = (parse_base_file(partition, name, 0) for partition, name in found)
     strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
     at_once(table.storage.delete_output, strays)

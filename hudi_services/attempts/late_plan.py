@@ -30,6 +30,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.shown_plans import note_shown
 from ..commit.transaction import expect
 from ..snapshot import Snapshot, refresh
+from ..table.partitions import StorageLister
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant, State
 
@@ -65,7 +66,7 @@ class LatePlan:
         if is_shared:
             return current
         try:
-            again = replace(refresh(current), check_held=current.check_held)
+            again = replace(refresh(current), check_held=current.check_held, stored=StorageLister(current.storage))
             refuse_beside_writers(again, self._settings, plan=NEW_PLAN)
             expect(again, draft)
         except BaseException:

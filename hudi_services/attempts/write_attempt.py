@@ -102,7 +102,7 @@ class WriteAttempt:
         name = self.table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
         instant = Instant(ts, self._action, State.REQUESTED, None, name)
         self._transaction = Transaction(
-            self.table, lease_name(instant), f"write {ts}", self._settings, is_new=True
+            self.table, lease_name(instant), f"write {ts}", self._settings, is_new=True, confirmed=False
         ).__enter__()
         self._transaction.beat(ts)
 

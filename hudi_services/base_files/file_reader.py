@@ -52,12 +52,12 @@ class BaseFileReader:
     """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
 
     @classmethod
-    def open(cls: type[R], storage: FileReads, path: str, size: int | None = None) -> R:
-        """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
+    def open(cls: type[R], storage: FileReads, path: str, size: int | None = None, content: bytes = b"") -> R:
+        """Read the footer of the parquet file at `path` (`size` in bytes, and the whole `content`, save requests).
 
         Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
         """
-        footer, ranges = read_footer(storage, path, size)
+        footer, ranges = read_footer(storage, path, size, content)
         return cls(path, ranges, footer)
 
     def __init__(self, path: str, ranges: FileRanges, footer: Footer) -> None:

@@ -87,6 +87,6 @@ class KeyedBaseSlices(BaseFileSlices):
 
     def open(self, one: FileSlice) -> KeyedBaseSlice:
         base = self._base(one)
-        footer, ranges = read_footer(self.storage, base.path, base.size or None)
+        footer, ranges = read_footer(self.storage, base.path, base.size or None, base.content)
         # Keys are texts of dates as readers see them.
         return KeyedBaseSlice(base.path, ranges, footer, self.keys).gregorian()

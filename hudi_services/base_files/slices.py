@@ -249,8 +249,9 @@ class SliceSource(Protocol):
     def counting(self, instant: str) -> "SliceSource":
         """A source that also reads log records of `instant`, as if it were completed."""
 
-    def check(self, one: FileSlice) -> None:
-        """Raise UnsupportedTable or CorruptFile when the slice has log files that cannot be merged.
+    def checked(self, one: FileSlice) -> FileSlice:
+        """The slice, with what was read of it. Raises UnsupportedTable or CorruptFile for log files that cannot be
+        merged.
 
         The properties of the table and the headers of the log blocks decide; records are not read.
         """
@@ -272,7 +273,7 @@ class BaseFileSlices:
 
     def open(self, one: FileSlice) -> "BaseFileSlice":
         base = self._base(one)
-        return BaseFileSlice.open(self.storage, base.path, base.size or None)
+        return BaseFileSlice.open(self.storage, base.path, base.size or None, base.content)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         base = self._base(one)
@@ -284,8 +285,9 @@ class BaseFileSlices:
     def counting(self, instant: str) -> "BaseFileSlices":
         return self
 
-    def check(self, one: FileSlice) -> None:
+    def checked(self, one: FileSlice) -> FileSlice:
         self._base(one)
+        return one
 
     def _base(self, one: FileSlice) -> BaseFile:
         if one.base_file is None or one.log_files:

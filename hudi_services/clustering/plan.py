@@ -198,6 +198,15 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
     return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
 
 
+def sized_slices(table: Snapshot, plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
+    """As `input_slices`, with the sizes of the files that the table lists: a plan does not record them."""
+    groups = input_slices(plan, source)
+    partitions = sorted({one.partition for group in groups for one in group})
+    table.view.load(partitions)
+    sizes = {partition: table.view.sizes(partition) for partition in partitions}
+    return [tuple(one.sized(sizes[one.partition]) for one in group) for group in groups]
+
+
 def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
     """The file slices of each group of a plan, ours or Hudi's; their sizes are not known. `source` names the plan.
 

@@ -11,10 +11,11 @@ from ..concurrency import at_once
 from ..errors import ConflictError, LockBusy, PartlyDone, StorageError
 from ..locking.protocol import LockWait, TableLock
 from ..snapshot import Snapshot, refresh_beside, with_instant
+from ..table.partitions import StorageLister
 from ..table.support import check_timeline
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
-from .lease import MOST_TRIES, Lease, check_leases, stored_leases
+from .lease import MOST_TRIES, TABLE_LEASE, Lease, check_leases, stored_leases
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
 
@@ -52,7 +53,7 @@ def critical_section(
     lock = settings.lock.lock(table.storage, wait)
     try:
         with _locked(table, action, lock, wait, lease) as (hold, current):
-            current = replace(current, check_held=hold.check)
+            current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
             check_timeline(current.timeline, current.storage)
             if not beside_writers:
                 refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
@@ -78,7 +79,7 @@ def _locked(
     The lease is confirmed while the table is read; where it was not ours, both count for nothing.
     """
     for _ in range(MOST_TRIES):
-        own = Lease(table.storage, "table", action, wait.wait_millis / 1000, wait.on_wait, confirmed=False)
+        own = Lease(table.storage, TABLE_LEASE, action, wait.wait_millis / 1000, wait.on_wait, confirmed=False)
         with own, lock:
             hold = _Hold(lock, own, lease)
             current, is_ours = refresh_beside(table, hold.begin)
@@ -95,22 +96,28 @@ class _Hold:
         self._lock = lock
         self._own = own
         self._leases = [own] if lease is None else [own, lease]
+        self._lost: ConflictError | None = None
         self._seen = -math.inf
         """When the look of the beginning was made, by the monotonic clock; it stands for the first check after it."""
 
     def begin(self) -> bool:
-        """Confirm the lease of the table; whether it is ours. Raises ConflictError when another one was lost."""
+        """Confirm the lease of the table; whether it is ours. `check` tells when another one was lost."""
         stored = stored_leases(self._own.storage)
         if not self._own.confirm(stored):
             return False
-        self._lock.check()
-        for lease in self._leases[1:]:
-            lease.check_beside(stored)
+        try:
+            self._lock.check()
+            for lease in self._leases[1:]:
+                lease.check_beside(stored)
+        except ConflictError as lost:
+            self._lost = lost
         self._seen = time.monotonic()
         return True
 
     def check(self) -> None:
         """Raise ConflictError when one of them was lost."""
+        if self._lost is not None:
+            raise self._lost
         seen, self._seen = self._seen, -math.inf
         if time.monotonic() - seen > _LOOK_HOLDS_SECONDS:
             at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))

@@ -49,8 +49,8 @@ class InputsStayCommitted:
 class FilesStored:
     """No other process has rolled the new files back while they were written.
 
-    The lock is held meanwhile: folders with many new files are listed, a request for a thousand files; of other
-    folders, which may have any number of older files, each new file is asked for.
+    The lock is held meanwhile: folders with many new files are listed, a request for a thousand files, or are listed
+    already under the lock; of other folders, which may have any number of older files, each new file is asked for.
     """
 
     sentence: ClassVar[str] = "every new file is stored as it was written"
@@ -59,13 +59,14 @@ class FilesStored:
 
     def check(self, current: Snapshot) -> None:
         new = Counter(stat.partition for stat in self.stats)
-        lister = StorageLister(self.storage)
-        lister.load([partition for partition, count in new.items() if count > _ASKED_FOR])
-        few = [stat.path for stat in self.stats if new[stat.partition] <= _ASKED_FOR]
+        # Staged files are elsewhere.
+        lister = current.stored if self.storage is current.storage else StorageLister(self.storage)
+        many = {partition for partition, count in new.items() if count > _ASKED_FOR or lister.has(partition)}
+        lister.load(sorted(many))
+        few = [stat.path for stat in self.stats if stat.partition not in many]
         sizes = {file.path: file.size for file in at_once(self.storage.head, few, SHORT_REQUESTS) if file is not None}
-        for partition, count in new.items():
-            listed = lister.files(partition) if count > _ASKED_FOR else {}
-            sizes |= {path_in(partition, name): size for name, size in listed.items()}
+        for partition in many:
+            sizes |= {path_in(partition, name): size for name, size in lister.files(partition).items()}
         for stat in self.stats:
             if sizes.get(stat.path) != stat.file_size:
                 raise CheckFailed(

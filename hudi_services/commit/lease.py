@@ -36,6 +36,8 @@ from ..waiting import OnWait, Waiting, unseen
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
 LEASE_MILLIS = 60_000
+TABLE_LEASE = "table"
+"""The lease of a critical section."""
 _CLOCKS_DIFFER_MILLIS = 600_000
 _SHOWN = 80
 """Characters that are shown of each value in a lease."""
@@ -51,7 +53,9 @@ _live: set[str] = set()
 """Owners in this process: a lease of this process with another owner was left by work that died here."""
 _given_back: dict[tuple[Hashable, str], int] = {}
 """The numbers of the leases that this process gave back last, by storage and name."""
-_MOST_GIVEN_BACK = 1_000
+_foreseen: dict[Hashable, list[FileInfo]] = {}
+"""The lease files of tables as they were listed ahead; the next lease of the table is the last to use a listing."""
+_MOST_KNOWN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ class Lease:
         """The paths of older files of this name."""
         self._previous: LeaseState | None = None
         self._forget = self._is_lost = False
+        self._is_confirmed = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -185,7 +190,7 @@ class Lease:
 
     def _release(self) -> None:
         self._storage.put(self._path(self._number), _RELEASED)
-        if len(_given_back) >= _MOST_GIVEN_BACK:
+        if len(_given_back) >= _MOST_KNOWN:
             _given_back.clear()
         _given_back[self._storage.identity, self._name] = self._number
 
@@ -207,7 +212,9 @@ class Lease:
         check_leases([self])
 
     def check_beside(self, stored: Iterable[FileInfo]) -> None:
-        """As `check`, by a listing of the stored lease files."""
+        """As `check`, by a listing of the stored lease files; confirms a lease that is not confirmed yet."""
+        if not self._is_confirmed and self.confirm(stored):
+            return
         if max((number for number, _ in _numbered(stored, self._name)), default=0) != self._number:
             raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
 
@@ -218,7 +225,7 @@ class Lease:
     def _try(self) -> bool:
         guess, self._guess = self._guess, None
         if guess is None:
-            files = dict(_stored(self._storage, self._name))
+            files = dict(_numbered(self._listed(), self._name))
             guess = max(files, default=0)
             if guess and _holder(self._storage, files[guess]):
                 return False
@@ -233,6 +240,12 @@ class Lease:
             return False
         return not self._confirms or self.confirm(stored_leases(self._storage))
 
+    def _listed(self) -> list[FileInfo]:
+        """The lease files, as they were not long ago: `confirm` tells whether that was too long."""
+        key = self._storage.identity
+        ahead = _foreseen.pop(key, None) if self._name == TABLE_LEASE else _foreseen.get(key)
+        return stored_leases(self._storage) if ahead is None else ahead
+
     def confirm(self, stored: Iterable[FileInfo]) -> bool:
         """Whether the number was the next one, so that the lease is held; when not, its file is deleted again.
 
@@ -245,6 +258,7 @@ class Lease:
         now, before = dict(_numbered(stored, self._name)), self._number - 1
         if max(now, default=0) == self._number and (not before or _is_still(now.get(before), self._latest)):
             self._older = [self._path(number) for number in sorted(now) if number < self._number]
+            self._is_confirmed = True
             return True
         _live.discard(self._owner)
         _given_back.pop((self._storage.identity, self._name), None)
@@ -281,6 +295,14 @@ def check_leases(leases: Sequence[Lease]) -> None:
     stored = stored_leases(leases[0].storage)
     for lease in leases:
         lease.check_beside(stored)
+
+
+def look_ahead(storage: Storage) -> None:
+    """List the lease files for the next lease of this table that this process takes, beside other requests."""
+    if len(_foreseen) >= _MOST_KNOWN:
+        _foreseen.clear()
+    if (storage.identity, TABLE_LEASE) not in _given_back:
+        _foreseen[storage.identity] = stored_leases(storage)
 
 
 def stored_leases(storage: Storage) -> list[FileInfo]:

@@ -18,7 +18,7 @@ from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
 from ..table.facts import planned_files, written_names
-from ..table.partitions import Files, KnownFiles, StorageLister
+from ..table.partitions import Files, KnownFiles
 from ..table.view import CHANGE_DATA, FileGroupId
 from ..timeline.instant import Action
 
@@ -104,7 +104,7 @@ class _Sources:
         self._table = table
         self._groups = groups
         self._partitions = sorted({partition for partition, _ in groups})
-        self._lister = StorageLister(table.storage)
+        self._lister = table.stored
         loads: tuple[_Load, ...] = (self._lister.load, table.view.load)
         at_once(lambda load: load(self._partitions), loads)
         self._view: dict[str, dict[str, FileSlice]] = {}

@@ -99,12 +99,14 @@ class Transaction:
         settings: TransactionSettings = _DEFAULTS,
         *,
         is_new: bool = False,
+        confirmed: bool = True,
     ) -> None:
-        """`is_new`: no process can have worked under this name; the first section makes sure."""
+        """`is_new`: no process can have worked under this name. Unless it is `confirmed` on entering, the first section
+        confirms that the lease is held; nothing may be written before."""
         self.name = name
         self._table = table
         self._settings = settings
-        self._lease = Lease(table.storage, name, action, is_new=is_new, confirmed=not is_new)
+        self._lease = Lease(table.storage, name, action, is_new=is_new, confirmed=confirmed)
         self._heartbeat: Heartbeat | None = None
 
     def __enter__(self) -> "Transaction":

@@ -27,7 +27,7 @@ def archive(wanted: ArchiveRequest, storage: Storage | Snapshot | None = None) -
     `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
     """
     report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report)
+    table, wanted = open_supported(wanted, storage, report, commits=True)
     plan = archive_plan(wanted.options, table.config)
     settings = transaction_settings(wanted.options, table.storage)
     with report.phase("select"):

@@ -38,7 +38,7 @@ def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Re
     `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
     """
     report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report)
+    table, wanted = open_supported(wanted, storage, report, commits=True)
     settings = transaction_settings(wanted.options, table.storage)
     rules = clean_rules(wanted.options)
     _warn_of_checkpoint(wanted, table, report)

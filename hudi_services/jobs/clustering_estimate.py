@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from ..clustering.estimate import GroupEstimate, estimate_group
-from ..clustering.plan import input_slices
+from ..clustering.plan import sized_slices
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..options import keys
@@ -40,7 +40,7 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
 
 def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
     memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
-    tasks = rewrite_tasks(wanted, table, "", plan, input_slices(plan, "the plan"))
+    tasks = rewrite_tasks(wanted, table, "", plan, sized_slices(table, plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         estimates = list(pool.map(estimate_group, _first(tasks)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..attempts.attempt import Attempt
-from ..clustering.plan import input_slices
+from ..clustering.plan import is_ours, sized_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
@@ -44,7 +44,7 @@ def execute_plan(
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
-        groups = input_slices(plan, source)
+        groups = sized_slices(table, plan, source)
         for group in groups:
             check_group(group, table.storage)
     with started("clustering", groups, wanted, report, engine) as running:
@@ -63,7 +63,8 @@ def _execute(
 ) -> Report:
     settings = transaction_settings(wanted.options, table.storage)
     with report.phase("open"):
-        at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
+        if not is_ours(plan):
+            groups = [tuple(at_once(table.slices.checked, group)) for group in groups]
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
     inputs = [one for group in groups for one in group]

@@ -9,7 +9,7 @@ from ..attempts.attempt import Attempt
 from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
 from ..attempts.late_plan import LatePlan
 from ..attempts.staged_attempt import StagedAttempt
-from ..clustering.plan import input_slices, is_ours
+from ..clustering.plan import is_ours, sized_slices
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request
@@ -61,13 +61,12 @@ def cluster_late(
         report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
         table = refresh(table)
     plan = plan_now(wanted, table, settings, report)
-    groups = input_slices(plan, "the plan")
+    groups = sized_slices(table, plan, "the plan")
     for group in groups:
         check_group(group, table.storage)
     check_newest(table, [(one.partition, one.file_id) for group in groups for one in group])
     refuse_beside_index_builds(table)
     with started("clustering", groups, wanted, report, engine) as running:
-        at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
         report.groups = len(groups)
         report.files = InOut(sum(map(len, groups)), None)
         run = _Run(wanted, table, plan, groups, expressions, settings, report, running)

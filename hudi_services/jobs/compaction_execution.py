@@ -45,7 +45,7 @@ def execute_plan(
         slices = compacted_slices(table, plan, instant)
     with started("compaction", slices, wanted, report, engine) as running:
         with report.phase("open"):
-            at_once(table.slices.check, slices)
+            slices = at_once(table.slices.checked, slices)
         if len(slices) < len(plan.operations):
             report.warnings.append(
                 f"{len(plan.operations) - len(slices)} of {len(plan.operations)} file groups were replaced since the "

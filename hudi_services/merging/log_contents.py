@@ -120,7 +120,7 @@ def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]
     """
     scanned: list[BlockPlace] = []
     problems: dict[str, str] = {}
-    reads = {log.path: FileRanges(storage, log.path, log.size) for log in one.log_files}
+    reads = {log.path: FileRanges(storage, log.path, log.size, log.content) for log in one.log_files}
     for log in one.log_files:
         try:
             scanned += list(stored_blocks(storage, log, reads[log.path]))

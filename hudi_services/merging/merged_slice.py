@@ -19,6 +19,7 @@ from ..model import FileSlice, LogCounts
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
+from ..small_files import with_small_files
 from ..storage import Storage
 from ..table.support import WITH_HUDI
 from .counted_instants import CountedInstants
@@ -68,6 +69,7 @@ class MergedSlice:
         cls, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
     ) -> "MergedSlice":
         """The slice with its log files."""
+        one = one if all(file.content for file in one.files) else with_small_files(storage, one)
         base = _opened_base(storage, one)
         base = base and base.gregorian()
         return cls(one, base, LogChanges(storage, one, base, rule, counts), memory)
@@ -371,7 +373,7 @@ class MergedSlice:
 def _opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
     """The open base file of a slice; None when it has none. Raises CorruptFile and StorageError."""
     base = one.base_file
-    return BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
+    return BaseFileSlice.open(storage, base.path, base.size or None, base.content) if base is not None else None
 
 
 def _without_key(schema: FileSchema) -> FileSchema:

@@ -98,7 +98,8 @@ class LogChanges:
         self._storage = storage
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._reads = {
-            storage.full_path(log.path): FileRanges(storage, log.path, self._sizes[log.path]) for log in one.log_files
+            storage.full_path(log.path): FileRanges(storage, log.path, self._sizes[log.path], log.content)
+            for log in one.log_files
         }
         found = [place for log in one.log_files for place in self._scan(log)]
         self.blocks = len(found)

@@ -8,6 +8,7 @@ from ..base_files.slices import BaseFileSlices, BloomBits, SliceFacts, SliceRead
 from ..errors import UnsupportedTable
 from ..model import FileSlice
 from ..parquet.chunk_stats import ColumnStats
+from ..small_files import with_small_files
 from ..storage import Storage
 from ..table.support import WITH_HUDI
 from ..table_config import TableConfig
@@ -56,9 +57,12 @@ class MergedSlices:
     def counting(self, instant: str) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, also=instant))
 
-    def check(self, one: FileSlice) -> None:
-        if one.log_files:
-            self.open(one)
+    def checked(self, one: FileSlice) -> FileSlice:
+        if not one.log_files:
+            return one
+        one = with_small_files(self.storage, one)
+        self.open(one)
+        return one
 
     def _rule(self) -> MergeRule:
         if self.rule is None:

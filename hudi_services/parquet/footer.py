@@ -205,14 +205,19 @@ class Footer:
         self.__dict__.pop("row_groups", None)
 
 
-def read_footer(storage: FileReads, path: str, size: int | None = None) -> tuple[Footer, FileRanges]:
-    """The footer of the file at `path`, and what gives the other bytes of the file. Raises CorruptFile, NotFound."""
+def read_footer(
+    storage: FileReads, path: str, size: int | None = None, content: bytes = b""
+) -> tuple[Footer, FileRanges]:
+    """The footer of the file at `path`, and what gives the other bytes of the file. Raises CorruptFile, NotFound.
+
+    `content` is the whole file, if it is known.
+    """
     if size is None:
         info = storage.head(path)
         if info is None:
             raise NotFound(f"{storage.full_path(path)} does not exist")
         size = info.size
-    ranges = FileRanges(storage, path, size)
+    ranges = FileRanges(storage, path, size, content)
     return parse_footer(_read_tail(ranges, storage.full_path(path)), storage.full_path(path)), ranges
 
 

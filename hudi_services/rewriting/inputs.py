@@ -63,7 +63,7 @@ class OpenGroup:
 
 def open_group(task: RewriteTask) -> OpenGroup:
     """Open the old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
-    readers = [task.inputs.open(one) for one in task.slices]
+    readers = at_once(task.inputs.open, task.slices)
     return _in_one_calendar(readers, TableColumns(task.storage.root, task.table_schema, task.dropped_columns))
 
 

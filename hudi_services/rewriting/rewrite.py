@@ -114,10 +114,10 @@ def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> 
         return weighed_readers(readers, task.settings.codec, task.memory.stored)
 
 
-def new_slice(task: RewriteTask, file_id: str, path: str) -> FileSlice:
-    """The slice of a new file of the group; without a size, so that the size is read from storage."""
+def new_slice(task: RewriteTask, file_id: str, path: str, size: int = 0) -> FileSlice:
+    """The slice of a new file of the group; without a `size`, that is read from storage."""
     name = path.rpartition("/")[2]
-    file = parse_base_file(task.partition, name, 0)
+    file = parse_base_file(task.partition, name, size)
     if file is None or (file.instant, file.file_id, file.path) != (task.instant, file_id, path):
         raise CorruptFile(f"{path} is no new file of {task.instant}")
     return FileSlice.of_base(file)
@@ -135,7 +135,7 @@ def skipping_bounds(
 
 def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], new: NewFile) -> SliceReader:
     """Open a new file from storage. Raises CheckFailed when its footer gives the values another meaning."""
-    reader = task.written.open(new_slice(task, new.file_id, new.file.path))
+    reader = task.written.open(new_slice(task, new.file_id, new.file.path, new.file.size))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):

@@ -1,12 +1,15 @@
 """Opens a table for a service, and refuses what is not supported before anything is written."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from ..clock import SystemClock
 from ..commit.conflicts import check_plans
+from ..commit.lease import look_ahead
 from ..derived_indexes.expression_index.index import Computation, computations, expression_indexes
-from ..errors import ConfigError
+from ..errors import ConfigError, HudiServicesError
 from ..object_storage import ObjectStorage
 from ..options import effects
 from ..options.option import Phase
@@ -22,7 +25,13 @@ R = TypeVar("R", bound=Request)
 
 
 def open_supported(
-    wanted: R, storage: Storage | Snapshot | None, report: Report, *, repairs: bool = False, reads_rows: bool = False
+    wanted: R,
+    storage: Storage | Snapshot | None,
+    report: Report,
+    *,
+    repairs: bool = False,
+    reads_rows: bool = False,
+    commits: bool = False,
 ) -> tuple[Snapshot, R]:
     """The table, and `wanted` with the table's own properties as the lowest layer of its options.
 
@@ -34,7 +43,7 @@ def open_supported(
         if isinstance(storage, Snapshot):
             table = storage
         else:
-            table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
+            table = _opened(storage or ObjectStorage(wanted.base_path), commits=commits)
             if reads_rows:
                 read_ahead(table)
         table = replace(table, on_wait=wanted.on_wait)
@@ -65,6 +74,18 @@ def open_supported(
         return table, wanted
 
 
+def _opened(storage: Storage, *, commits: bool) -> Snapshot:
+    """The table; its leases are listed at the same time for a run that `commits`."""
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(look_ahead, storage) if commits else None
+        table = open_snapshot(storage, SystemClock())
+        if ahead is not None:
+            # Whoever takes the lease tells what is wrong.
+            with suppress(HudiServicesError):
+                ahead.result()
+        return table
+
+
 def open_rewritable(
     wanted: R, storage: Storage | Snapshot | None, report: Report
 ) -> tuple[Snapshot, R, tuple[Computation, ...]]:
@@ -72,7 +93,7 @@ def open_rewritable(
 
     Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
     """
-    table, wanted = open_supported(wanted, storage, report, reads_rows=True)
+    table, wanted = open_supported(wanted, storage, report, reads_rows=True, commits=True)
     if table.metadata is None or not expression_indexes(table.metadata):
         return table, wanted, ()
     zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)

@@ -79,6 +79,10 @@ class StorageLister:
         check_addressable(self._storage.root, self._seen)
         return sorted(self._seen)
 
+    def has(self, partition: str) -> bool:
+        """Whether the partition was listed, and is not listed again."""
+        return partition in self._seen
+
     def files(self, partition: str) -> Files:
         seen = self._seen.get(partition)
         if seen is not None:

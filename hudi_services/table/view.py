@@ -76,6 +76,10 @@ class FileSystemView:
         """Prepare for calls for the slices of these partitions."""
         self._lister.load(partitions)
 
+    def sizes(self, partition: str) -> Files:
+        """The sizes of all files of a partition, by name, whether readers see them or not."""
+        return self._lister.files(partition)
+
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest committed slice of each live file group, by file id."""
         groups = self._slices(partition)

@@ -139,5 +139,6 @@ class _Updated:
     def counting(self, instant: str) -> "_Updated":
         return self
 
-    def check(self, one: FileSlice) -> None:
+    def checked(self, one: FileSlice) -> FileSlice:
         self.open(one)
+        return one
