@@ -1,5 +1,6 @@
 """Reads of a file in ranges, of which a small file needs one."""
 
+import threading
 from dataclasses import replace
 
 from .concurrency import at_once
@@ -8,6 +9,10 @@ from .storage import FileReads
 
 SMALL_FILE_BYTES = 64 << 10
 """A file of so many bytes is read whole, and kept by whoever reads it."""
+_MOST_HELD = 32 << 20
+_held = threading.BoundedSemaphore(_MOST_HELD >> 16)
+"""Larger files that were read whole with their footer are kept for the next read of them: so many bytes in a process,
+counted in pieces of 64 KiB."""
 
 
 class FileRanges:
@@ -19,12 +24,41 @@ class FileRanges:
         self._path = path
         self.size = size
         self._whole = content if content and len(content) == size else None
+        self._held_pieces = 0
 
     def __call__(self, start: int, length: int) -> bytes:
         """The bytes; fewer at the end of the file. Raises StorageError."""
-        if self.size > SMALL_FILE_BYTES or start + length > self.size:
+        if start + length > self.size:
             return self._storage.read_range(self._path, start, length)
-        return self.fetch()[start : start + length]
+        if self.size <= SMALL_FILE_BYTES:
+            return self.fetch()[start : start + length]
+        if self._whole is not None:
+            found = self._whole[start : start + length]
+            self._let_go()
+            return found
+        found = self._storage.read_range(self._path, start, length)
+        if length == self.size:
+            self._hold(found)
+        return found
+
+    def _hold(self, whole: bytes) -> None:
+        """Keep the file until the next read, if there is room."""
+        pieces = -(-len(whole) // SMALL_FILE_BYTES)
+        for taken in range(pieces):
+            if not _held.acquire(blocking=False):
+                for _ in range(taken):
+                    _held.release()
+                return
+        self._whole, self._held_pieces = whole, pieces
+
+    def _let_go(self) -> None:
+        pieces, self._held_pieces = self._held_pieces, 0
+        if pieces:
+            self._whole = None
+            _held.release(pieces)
+
+    def __del__(self) -> None:
+        self._let_go()
 
     def fetch(self) -> bytes:
         """The whole of a small file; b"" of any other one."""

@@ -173,6 +173,7 @@ class Attempt(LeasedAttempt):
                 begin(current, self.instant)
             self._begun = True
             self.table = current
+            self._transaction.know(current)
 
     def _made_ready(self, current: Snapshot, *, is_new: bool) -> list[Marker]:
         """Begin the heartbeat; delete what an earlier attempt has noted, if this one `is_new`. Returns the markers."""
@@ -338,6 +339,11 @@ def marked_files(table: Snapshot, ts: str) -> list[Marker]:
     return read_markers(table.storage, ts)
 
 
+def remove_marked_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
+    """As `remove_strays` at an instant that no earlier attempt had: every stray file has a marker."""
+    _remove(table, ts, paths, {(marker.partition, marker.file_name) for marker in marked_files(table, ts)})
+
+
 def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iterable[Marker] | None = None) -> None:
     """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
 
@@ -352,6 +358,10 @@ def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iter
         listed.result()
     found = {(marker.partition, marker.file_name) for marker in marked}
     found |= {(partition, name) for partition in partitions for name in table.stored.files(partition)}
+    _remove(table, ts, paths, found)
+
+
+def _remove(table: Snapshot, ts: str, paths: Collection[str], found: Iterable[tuple[str, str]]) -> None:
     bases = (parse_base_file(partition, name, 0) for partition, name in found)
     strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
     at_once(table.storage.delete_output, strays)

@@ -22,6 +22,7 @@ from types import TracebackType
 from ..commit.critical_section import critical_section
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.liveness import lease_name
+from ..commit.markers import delete_markers
 from ..commit.new_files import NewFiles
 from ..commit.rollback.execution import pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -33,7 +34,7 @@ from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, Pa
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
 from .afterwards import Afterwards, settled
-from .attempt import committed_files, remove_strays
+from .attempt import committed_files, remove_marked_strays
 from .leased import end
 
 
@@ -84,6 +85,8 @@ class WriteAttempt:
                 self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
                 self.table = with_instant(current, self._instant, self._requested)
             self.table = replace(self.table, check_held=table.check_held)
+            assert self._transaction is not None, "the instant is claimed"
+            self._transaction.know(self.table)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -101,9 +104,9 @@ class WriteAttempt:
         """Take the lease of an instant that is not published, and begin its heartbeat."""
         name = self.table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
         instant = Instant(ts, self._action, State.REQUESTED, None, name)
-        self._transaction = Transaction(
-            self.table, lease_name(instant), f"write {ts}", self._settings, is_new=True, confirmed=False
-        ).__enter__()
+        what = f"write {ts}"
+        claim = Transaction(self.table, lease_name(instant), what, self._settings, is_new=True, confirmed=False)
+        self._transaction = claim.__enter__()
         self._transaction.beat(ts)
 
     def _give_up_claim(self) -> None:
@@ -133,9 +136,12 @@ class WriteAttempt:
         """The time of the instant."""
         return self.instant.ts
 
-    def start(self, workload: bytes) -> None:
-        """Create the inflight file. Raises ConflictError when the instant was rolled back meanwhile."""
-        begin(self.table, self.instant, workload)
+    def start(self, workload: bytes, beside: Callable[[], None]) -> None:
+        """Create the inflight file, after `beside`, which writes what no reader sees.
+
+        Raises ConflictError when the instant was rolled back meanwhile.
+        """
+        begin(self.table, self.instant, workload, beside)
 
     def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
         """Make the new files of `draft` visible, in one atomic step; `afterwards` as for `Attempt.finish`.
@@ -147,7 +153,7 @@ class WriteAttempt:
         self._files = draft.paths
         what = f"the {self._operation} {self.ts}"
         # No other process works at the instant of a write: its files are those of its tasks.
-        before = (partial(remove_strays, self.table, self.ts, draft.paths), partial(draft.rehearse, self.table))
+        before = (partial(remove_marked_strays, self.table, self.ts, draft.paths), partial(draft.rehearse, self.table))
         at_once(lambda do: do(), before)
         with self._transaction.section(f"commit {self.ts}", own=self.ts, completes=what) as current:
             self._require_ours(current)
@@ -158,9 +164,9 @@ class WriteAttempt:
         self._transaction.forget()
 
     def clean_up(self) -> None:
-        """Remove heartbeat and markers; readers do not see them, so that a failure here does no harm."""
+        """Remove the markers; readers do not see them, so that a failure here does no harm."""
         assert self._transaction is not None, "the attempt has begun"
-        self._transaction.clean_up(self.ts)
+        delete_markers(self.table.storage, self.ts)
 
     def _require_ours(self, current: Snapshot) -> Instant:
         found = current.timeline.find(self.ts, self._action)

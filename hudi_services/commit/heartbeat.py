@@ -35,6 +35,13 @@ class Heartbeat:
         self._thread.join()
         self._thread = None
 
+    def ended(self) -> list[str]:
+        """Stop, and leave the file to the caller to delete: its path, if it is ours."""
+        self.stop()
+        paths = [self._path] if self._is_ours else []
+        self._is_ours = False
+        return paths
+
     def remove(self) -> None:
         """Delete the heartbeat file, if we wrote it; call `stop` first."""
         if self._is_ours:

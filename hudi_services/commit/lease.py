@@ -46,6 +46,8 @@ _POLL_SECONDS = 0.2
 MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
 """For a free lease that cannot be taken: other processes take, release and forget it, but not so often."""
 _MOST_DIGITS = 18
+_OLDER_FILES = 8
+"""So many older files of a name go together, in one request."""
 _RELEASED = b'{"validUntil": 0}'
 """The content of a lease that was given back. No other lease is as short: a listing tells that it is free."""
 
@@ -131,6 +133,7 @@ class Lease:
         self._since = 0
         self._latest: FileInfo | None = None
         """The newest file before this lease was taken, if a listing had it."""
+        self._also: list[str] = []
         self._older: list[str] = []
         """The paths of older files of this name."""
         self._previous: LeaseState | None = None
@@ -178,7 +181,8 @@ class Lease:
         if self._is_lost:
             return
         # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
-        gone = [*self._older, *([self._path(self._number)] if self._forget else [])]
+        older = self._older if self._forget or len(self._older) >= _OLDER_FILES else []
+        gone = [*older, *([self._path(self._number), *self._also] if self._forget else [])]
         requests: list[Callable[[], None]] = [] if self._forget else [self._release]
         if gone:
             requests.append(lambda: self._storage.delete_all(gone, lambda count: None))
@@ -203,9 +207,13 @@ class Lease:
         """The lease of this name before this one was taken; None when no process ever took it."""
         return self._previous
 
-    def forget(self) -> None:
-        """Delete the files of the lease on exit, because no process will use this name again."""
+    def forget(self, also: Iterable[str] = ()) -> None:
+        """Delete the files of the lease on exit, because no process will use this name again.
+
+        The files `also` are deleted by the same request.
+        """
         self._forget = True
+        self._also = [*also]
 
     def check(self) -> None:
         """Raise ConflictError when the lease was lost (this process was stopped for longer than it lasts)."""
@@ -257,7 +265,8 @@ class Lease:
         """
         now, before = dict(_numbered(stored, self._name)), self._number - 1
         if max(now, default=0) == self._number and (not before or _is_still(now.get(before), self._latest)):
-            self._older = [self._path(number) for number in sorted(now) if number < self._number]
+            older = [self._path(number) for number in sorted(now) if number < self._number]
+            self._older = older
             self._is_confirmed = True
             return True
         _live.discard(self._owner)

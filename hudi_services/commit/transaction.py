@@ -74,13 +74,15 @@ def publish(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | N
     return with_instant(current, done, data, *confirmed)
 
 
-def begin(current: Snapshot, instant: Instant, data: bytes = b"") -> None:
+def begin(current: Snapshot, instant: Instant, data: bytes = b"", beside: Callable[[], None] | None = None) -> None:
     """Create the inflight file of a requested instant. Raises TakenOver when another process has just begun it.
+
+    `beside` is called while the requested file is looked for.
 
     Writers of Hudi carry out the plans that they find, and begin them without a lock.
     """
     try:
-        current.timeline.publish(instant.ts, instant.action, State.INFLIGHT, data)
+        current.timeline.publish(instant.ts, instant.action, State.INFLIGHT, data, beside=beside)
     except AlreadyExists as error:
         raise TakenOver(
             f"{current.storage.root}: another process has just begun the {instant.action.value} {instant.ts}",
@@ -130,6 +132,10 @@ class Transaction:
     def lease(self) -> Lease:
         return self._lease
 
+    def know(self, table: Snapshot) -> None:
+        """Let the next section begin with this value of the table: what has not changed since is not read again."""
+        self._table = table
+
     def beat(self, ts: str) -> None:
         """Write heartbeats of the instant `ts` from now on, as Hudi's writers do."""
         self._heartbeat = Heartbeat(self._table.storage, ts, self._settings.heartbeat_millis / 1000)
@@ -167,8 +173,9 @@ class Transaction:
             self._heartbeat.remove()
 
     def forget(self) -> None:
-        """Delete the files of the lease on exit, because no process will use it again."""
-        self._lease.forget()
+        """Delete the files of the lease on exit, because no process will use it again; the heartbeat, too."""
+        also = [] if self._heartbeat is None else self._heartbeat.ended()
+        self._lease.forget(also)
 
     def clean_up(self, ts: str) -> None:
         """Remove heartbeat, markers and checkpoints of `ts`; readers do not see them: a failure here does no harm."""

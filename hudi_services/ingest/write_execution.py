@@ -10,6 +10,7 @@ commit    the metadata table, then the completed file
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 
 from ..attempts.write_attempt import WriteAttempt
 from ..codecs.clustering_plan import encode_requested_replace
@@ -174,8 +175,9 @@ class WriteRun:
                     replaced = self._replaced(attempt.table)
                     assigned = stack.enter_context(self._assigned(attempt.table))
                     tasks = self._tasks(attempt.table, attempt.ts, assigned)
-                    self._create_metafiles(attempt, tasks)
-                    attempt.start(workload(attempt.table, operation, tasks))
+                    attempt.start(
+                        workload(attempt.table, operation, tasks), partial(self._create_metafiles, attempt, tasks)
+                    )
                 with report.phase("write"):
                     results = self._rows.write(attempt.table, attempt.ts, tasks)
                 spilled = assigned.store.spilled_bytes

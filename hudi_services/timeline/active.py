@@ -318,17 +318,21 @@ class Timeline:
         completion_time: str | Callable[[], str] | None = None,
         *,
         looks: bool = True,
+        beside: Callable[[], None] | None = None,
     ) -> Instant:
         """Create the file of an instant's next state, and return the instant; this snapshot does not change.
 
         A `completion_time` that is a function is drawn while the state before is looked at. Raises AlreadyExists when
         the file exists, and ConflictError when the file of the state before does not: another process has then rolled
-        the instant back. Without `looks`, the caller looks for the files of all states later.
+        the instant back. Without `looks`, the caller looks for the files of all states later. `beside` is called while
+        the state before is looked at.
         """
         asked: list[Callable[[], Any]] = []
         if looks and state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
             before = self.layout.file_name(ts, action, State(state - 1))
             asked.append(partial(self._require, before))
+        if beside is not None:
+            asked.append(beside)
         if callable(completion_time):
             asked.append(completion_time)
         answers = at_once(lambda ask: ask(), asked)
