@@ -19,6 +19,10 @@ class Engine(Protocol):
     def task_memory(self) -> int:
         """Bytes of memory for the data of one task."""
 
+    @property
+    def repeats_tasks(self) -> bool:
+        """Whether a task may run again, or twice at the same time, when its first run did not end well."""
+
     def map(
         self,
         function: Callable[[Task, str], Result],
@@ -87,6 +91,8 @@ class Frame(Protocol):
 
 class LocalEngine:
     """Runs one task after the other, in this process."""
+
+    repeats_tasks = False
 
     @property
     def task_memory(self) -> int:

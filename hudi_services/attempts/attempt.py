@@ -131,7 +131,7 @@ class Attempt(LeasedAttempt):
             if self._late is not None:
                 self.begun_meanwhile = self._late.begun_meanwhile(current, self.instant)
             self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
-        self._transaction.forget()
+        self._transaction.done()
 
     def clean_up(self) -> None:
         """Remove heartbeat, markers and checkpoints; readers do not see them, so that a failure here does no harm."""

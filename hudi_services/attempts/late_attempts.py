@@ -127,8 +127,8 @@ def _clear(table: Snapshot, completed: Instant, settings: TransactionSettings) -
         suppress(LockBusy),
         Transaction(table, lease_name(completed), f"clear {completed.ts}", settings) as transaction,
     ):
+        transaction.done()
         transaction.clean_up(completed.ts)
-        transaction.forget()
 
 
 def take_back_staged(table: Snapshot, staged: str, settings: TransactionSettings) -> None:

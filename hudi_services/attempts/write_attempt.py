@@ -18,11 +18,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
+from typing import Any
 
 from ..commit.critical_section import critical_section
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.liveness import lease_name
-from ..commit.markers import delete_markers
+from ..commit.markers import CREATE, Marker
 from ..commit.new_files import NewFiles
 from ..commit.rollback.execution import pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -65,6 +66,8 @@ class WriteAttempt:
         self._instant: Instant | None = None
         self._transaction: Transaction | None = None
         self._files: frozenset[str] = frozenset()
+        self._marked: list[Marker] = []
+        """The markers of the commit, where its folder has nothing else."""
         self.after: Snapshot | None = None
         """The table after the commit; None where only another look would tell."""
 
@@ -143,8 +146,10 @@ class WriteAttempt:
         """
         begin(self.table, self.instant, workload, beside)
 
-    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
+    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None, *, repeats: bool = True) -> None:
         """Make the new files of `draft` visible, in one atomic step; `afterwards` as for `Attempt.finish`.
+
+        `repeats`: the engine may have run a task more than once, of which only one try is in the draft.
 
         Raises the errors of `transaction.complete`, and ConflictError when another process has rolled the write back,
         as Hudi's writers do with one that they take for dead.
@@ -153,7 +158,12 @@ class WriteAttempt:
         self._files = draft.paths
         what = f"the {self._operation} {self.ts}"
         # No other process works at the instant of a write: its files are those of its tasks.
-        before = (partial(remove_marked_strays, self.table, self.ts, draft.paths), partial(draft.rehearse, self.table))
+        before: list[Callable[[], Any]] = [partial(draft.rehearse, self.table)]
+        if repeats:
+            before.append(partial(remove_marked_strays, self.table, self.ts, draft.paths))
+        elif draft.moved is None and not draft.pairs:
+            kinds = {True: self.table.log_naming.marker_kind, False: CREATE}
+            self._marked = [Marker(one.stat.path, kinds[one.stat.is_log]) for one in draft.files]
         at_once(lambda do: do(), before)
         with self._transaction.section(f"commit {self.ts}", own=self.ts, completes=what) as current:
             self._require_ours(current)
@@ -161,12 +171,12 @@ class WriteAttempt:
             times = Times(current, self._settings.skew_millis)
             after = publish(current, draft, times.next)
             self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
-        self._transaction.forget()
+        self._transaction.done()
 
     def clean_up(self) -> None:
-        """Remove the markers; readers do not see them, so that a failure here does no harm."""
+        """Delete lease, heartbeat and markers; readers do not see them, so that a failure here does no harm."""
         assert self._transaction is not None, "the attempt has begun"
-        delete_markers(self.table.storage, self.ts)
+        self._transaction.clean_up(self.ts, self._marked, has_checkpoints=False)
 
     def _require_ours(self, current: Snapshot) -> Instant:
         found = current.timeline.find(self.ts, self._action)

@@ -35,7 +35,7 @@ class Heartbeat:
         self._thread.join()
         self._thread = None
 
-    def ended(self) -> list[str]:
+    def hand_over(self) -> list[str]:
         """Stop, and leave the file to the caller to delete: its path, if it is ours."""
         self.stop()
         paths = [self._path] if self._is_ours else []

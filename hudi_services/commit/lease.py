@@ -133,11 +133,10 @@ class Lease:
         self._since = 0
         self._latest: FileInfo | None = None
         """The newest file before this lease was taken, if a listing had it."""
-        self._also: list[str] = []
         self._older: list[str] = []
         """The paths of older files of this name."""
         self._previous: LeaseState | None = None
-        self._forget = self._is_lost = False
+        self._forget = self._is_ended = False
         self._is_confirmed = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -178,11 +177,11 @@ class Lease:
         _live.discard(self._owner)
         if self._thread:
             self._thread.join()
-        if self._is_lost:
+        if self._is_ended:
             return
         # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
         older = self._older if self._forget or len(self._older) >= _OLDER_FILES else []
-        gone = [*older, *([self._path(self._number), *self._also] if self._forget else [])]
+        gone = [*older, *([self._path(self._number)] if self._forget else [])]
         requests: list[Callable[[], None]] = [] if self._forget else [self._release]
         if gone:
             requests.append(lambda: self._storage.delete_all(gone, lambda count: None))
@@ -207,13 +206,16 @@ class Lease:
         """The lease of this name before this one was taken; None when no process ever took it."""
         return self._previous
 
-    def forget(self, also: Iterable[str] = ()) -> None:
-        """Delete the files of the lease on exit, because no process will use this name again.
-
-        The files `also` are deleted by the same request.
-        """
+    def forget(self) -> None:
+        """Delete the files of the lease on exit, because no process will use this name again."""
         self._forget = True
-        self._also = [*also]
+
+    def hand_over(self) -> list[str]:
+        """End the lease, whose name no process will use again, and leave its files to the caller to delete."""
+        self._stop.set()
+        _live.discard(self._owner)
+        self._is_ended = True
+        return [*self._older, self._path(self._number)]
 
     def check(self) -> None:
         """Raise ConflictError when the lease was lost (this process was stopped for longer than it lasts)."""
@@ -271,7 +273,7 @@ class Lease:
             return True
         _live.discard(self._owner)
         _given_back.pop((self._storage.identity, self._name), None)
-        self._is_lost = not self._confirms
+        self._is_ended = not self._confirms
         self._storage.delete(self._path(self._number))
         return False
 

@@ -39,6 +39,10 @@ class Marker:
     def file_name(self) -> str:
         return self.path.rpartition("/")[2]
 
+    def stored_path(self, instant: str) -> str:
+        """The path of the direct marker of a write."""
+        return f"{marker_folder(instant)}/{self.path}{_SEPARATOR}{self.kind}"
+
 
 def marker_folder(instant: str) -> str:
     return f"{TABLE_FOLDER}/.temp/{instant}"
@@ -47,7 +51,7 @@ def marker_folder(instant: str) -> str:
 def create_marker(storage: Storage, instant: str, data_path: str, kind: str = CREATE) -> None:
     """Create the marker of the new file `data_path`; to be called before the file is opened."""
     with suppress(AlreadyExists):
-        storage.create(f"{marker_folder(instant)}/{data_path}{_SEPARATOR}{kind}", b"")
+        storage.create(Marker(data_path, kind).stored_path(instant), b"")
 
 
 def read_markers(storage: Storage, instant: str) -> list[Marker]:

@@ -27,7 +27,7 @@ from .critical_section import critical_section
 from .drafts import Draft, TimesSource
 from .heartbeat import Heartbeat
 from .lease import Lease
-from .markers import delete_markers
+from .markers import Marker, marker_folder
 from .settings import TransactionSettings
 
 _log = logging.getLogger(__name__)
@@ -110,6 +110,8 @@ class Transaction:
         self._settings = settings
         self._lease = Lease(table.storage, name, action, is_new=is_new, confirmed=confirmed)
         self._heartbeat: Heartbeat | None = None
+        self._left: list[str] = []
+        """The files of a lease and a heartbeat that have ended."""
 
     def __enter__(self) -> "Transaction":
         self._lease.__enter__()
@@ -173,16 +175,30 @@ class Transaction:
             self._heartbeat.remove()
 
     def forget(self) -> None:
-        """Delete the files of the lease on exit, because no process will use it again; the heartbeat, too."""
-        also = [] if self._heartbeat is None else self._heartbeat.ended()
-        self._lease.forget(also)
+        """Delete the files of the lease on exit, because no process will use it again."""
+        self._lease.forget()
 
-    def clean_up(self, ts: str) -> None:
-        """Remove heartbeat, markers and checkpoints of `ts`; readers do not see them: a failure here does no harm."""
-        storage = self._table.storage
-        removals: Sequence[Callable[[], None]] = (
-            self.stop_beating,
-            partial(delete_markers, storage, ts),
-            partial(delete_checkpoints, storage, ts),
-        )
+    def done(self) -> None:
+        """End the lease and the heartbeat of a completed instant; `clean_up` deletes their files."""
+        self._left = self._lease.hand_over()
+        if self._heartbeat is not None:
+            self._left += self._heartbeat.hand_over()
+
+    def clean_up(self, ts: str, marked: Sequence[Marker] = (), *, has_checkpoints: bool = True) -> None:
+        """Delete what a completed instant has left: the files of lease and heartbeat, markers and checkpoints.
+
+        `marked` are all files in the folder of the markers, where that is known. Readers see nothing of it: a failure
+        here does no harm.
+        """
+        storage, folder = self._table.storage, marker_folder(ts)
+        left = [*self._left, *(one.stored_path(ts) for one in marked)]
+        removals: list[Callable[[], None]] = []
+        if left:
+            removals.append(lambda: storage.delete_all(left, lambda count: None))
+        if not marked:
+            removals.append(partial(storage.delete_tree, folder))
+        if has_checkpoints:
+            removals.append(partial(delete_checkpoints, storage, ts))
         at_once(lambda remove: remove(), removals)
+        if marked:
+            storage.remove_empty_dirs(folder)

@@ -183,7 +183,8 @@ class WriteRun:
                 spilled = assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
-                attempt.finish(draft, metadata_services(self._engine, self._wanted, report))
+                services = metadata_services(self._engine, self._wanted, report)
+                attempt.finish(draft, services, repeats=self._engine.repeats_tasks)
         report.completed(attempt.ts)
         self.after = attempt.after
         self._account(tasks, results, spilled, replaced)

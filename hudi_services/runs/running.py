@@ -64,6 +64,10 @@ class Running:
     def task_memory(self) -> int:
         return self._ready().task_memory
 
+    @property
+    def repeats_tasks(self) -> bool:
+        return self._ready().repeats_tasks
+
     def map(
         self,
         function: Callable[[Task, str], Result],

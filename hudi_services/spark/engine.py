@@ -39,6 +39,8 @@ class SparkEngine:
         conf = self.context.getConf()
         return task_memory(lambda name, default: str(conf.get(name, default)))
 
+    repeats_tasks = True
+
     def map(
         self,
         function: Callable[[Task, str], Result],
