@@ -225,10 +225,13 @@ class LocalFolder:
             # Checked again: a link may have taken the place of the folder since it was listed.
             if folder and not self._is_plain_folder(folder):
                 continue
+            folders: list[str] = []
             for below, entry in self._entries(folder):
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(below)
+                    folders.append(below)
                 yield below, entry
+            # In the order of their names, as a store lists them.
+            waiting += reversed(folders)
 
     def _is_plain_folder(self, path: str) -> bool:
         try:

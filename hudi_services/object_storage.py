@@ -53,6 +53,10 @@ def _store(url: str, options: StorageOptions | None) -> Any:
     return from_url(url, config=config, client_options=client)
 
 
+_PAGE = 1_000
+"""Files that stores list in one request."""
+
+
 class ObjectStorage:
     """`Storage` on obstore. Pickles to its URL and options, so that executors open their own connections.
 
@@ -185,6 +189,22 @@ class ObjectStorage:
             if self._folder is not None:
                 return [_local_info(*file) for file in self._folder.list_tree(path)]
             return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
+
+    def list_few(self, path: str, most: int) -> list[FileInfo] | None:
+        self._check_folder(path)
+        found: list[FileInfo] = []
+        with self.errors(path):
+            if self._folder is not None:
+                for file in self._folder.list_tree(path):
+                    found.append(_local_info(*file))
+                    if len(found) > most:
+                        return None
+                return found
+            for page in obstore.list(self._backend, path or None, chunk_size=_PAGE):
+                found += [_info(m) for m in page]
+                if len(found) > most:
+                    return None
+        return found
 
     def create(self, path: str, data: bytes) -> None:
         self._check_way(path)

@@ -12,7 +12,7 @@ from .concurrency import at_once
 from .errors import HudiServicesError, Outdated, TableNotFound
 from .file_names import PARTITION_METAFILE
 from .metadata.records.keys import FILES
-from .metadata.table import MetadataLister, MetadataTable
+from .metadata.table import MOST_FILES, MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .storage import FileInfo, Storage
 from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
@@ -168,10 +168,10 @@ def _look(
             assert had is not None
             metadata: MetadataTable | None = had.beside(config, timeline, slices)
         else:
-            usual = TableConfig({}, config.version, METADATA_TABLE_FOLDER).timeline_path
-            files = pool.submit(storage.list_dir, usual) if FILES in config.metadata_partitions else None
+            folder, has_one = METADATA_TABLE_FOLDER, FILES in config.metadata_partitions
+            files = pool.submit(storage.list_few, folder, MOST_FILES) if has_one else None
             own = metadata_config.result()
-            found = files.result()[0] if files is not None and own is not None and own.timeline_path == usual else None
+            found = files.result() if files is not None else None
             metadata = MetadataTable.open(storage, config, timeline, slices, own, found)
         if known is not None and _is_still(known, config, timeline, metadata):
             return known

@@ -92,6 +92,9 @@ class Storage(Protocol):
     def list_tree(self, path: str) -> list[FileInfo]:
         """All files below `path`, recursively. A link counts as a file: nothing is below it."""
 
+    def list_few(self, path: str, most: int) -> list[FileInfo] | None:
+        """As `list_tree`, folder by folder in the order of their names; None when there are more files than `most`."""
+
     def create(self, path: str, data: bytes) -> None:
         """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone."""
 

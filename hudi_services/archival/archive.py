@@ -2,7 +2,7 @@
 
     select     under the lock, the instants that go; a round takes the first of them
     add        to the archive (`timeline.archive_writer`): the step from which on the archive has them
-    delete     instant by instant, oldest first: leftover markers, then requested and inflight file, then completed file
+    delete     leftover markers, then requested and inflight files, then the completed files, oldest first, as Hudi
     compact    the archive, in the last round
 
 A kill after the second step leaves instants that are in both places; the next archival only deletes them. The completed
@@ -10,14 +10,17 @@ file goes last, because an instant without it would look pending. The metadata t
 Source: TimelineArchiverV1, TimelineArchiverV2 of Apache Hudi.
 """
 
+import math
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..commit.critical_section import critical_section
 from ..commit.settings import TransactionSettings
 from ..concurrency import at_once
-from ..errors import ConflictError
+from ..errors import ConflictError, HudiServicesError
 from ..limits import MIB
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
@@ -28,6 +31,9 @@ from .selection import ArchiveRules, Selection, bounds_of_metadata, bounds_of_ta
 
 _ROUND_BYTES, _ROUND_INSTANTS = 64 * MIB, 100
 """What one round reads at most, unless a single instant is larger: writers wait for the lock meanwhile."""
+
+_LOOK_SECONDS = 1.0
+"""So often a long row of deletions looks at the lock. Every instant among them is in the archive."""
 
 Place: TypeAlias = tuple[TableConfig, Timeline]
 
@@ -99,6 +105,7 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
     done = Archived(first)
     wanted = set(map(_key, first.instants))
     while wanted:
+        _read_ahead(side.place(table)[1], [one for one in first.instants if _key(one) in wanted])
         with critical_section(table, "archive", settings) as current:
             # What has come since may hold some of them back; the commits that have come may go next time.
             going = [one for one in side.select(current, True).instants if _key(one) in wanted]
@@ -121,6 +128,12 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
             if done.instants and not wanted:
                 done.files += writer.compact(current.check_held)
     return done
+
+
+def _read_ahead(timeline: Timeline, instants: Sequence[Instant]) -> None:
+    """Read the files of the next round before the lock is taken, as far as they are kept."""
+    with suppress(HudiServicesError):
+        _read(timeline, _first_round(timeline, instants))
 
 
 def _key(instant: Instant) -> tuple[str, str]:
@@ -154,14 +167,19 @@ def _read(timeline: Timeline, instants: Sequence[Instant]) -> list[StoredInstant
 def _delete(
     config: TableConfig, timeline: Timeline, instants: Sequence[Instant], check_held: Callable[[], None]
 ) -> None:
-    storage = timeline.storage
+    storage, seen = timeline.storage, -math.inf
     marked = {folder.rpartition("/")[2] for folder in storage.list_dir(f"{config.meta_path}/.temp")[1]}
-    for one in instants:
-        files = timeline.files_of(one.ts, one.action)
-        check_held()
-        if one.ts in marked:
-            storage.delete_tree(f"{config.meta_path}/.temp/{one.ts}")
-        at_once(storage.delete, [timeline.path(file.file_name) for file in files if not file.is_completed])
-        for file in files:
-            if file.is_completed:
-                storage.delete(timeline.path(file.file_name))
+    files = [file for one in instants for file in timeline.files_of(one.ts, one.action)]
+    lower = [timeline.path(file.file_name) for file in files if not file.is_completed]
+    check_held()
+    for ts in [one.ts for one in instants if one.ts in marked]:
+        storage.delete_tree(f"{config.meta_path}/.temp/{ts}")
+    if lower:
+        storage.delete_all(lower, lambda count: None)
+    # One after the other: a newer instant that is gone before an older one would hide its files.
+    for file in files:
+        if file.is_completed:
+            if time.monotonic() - seen > _LOOK_SECONDS:
+                check_held()
+                seen = time.monotonic()
+            storage.delete(timeline.path(file.file_name))

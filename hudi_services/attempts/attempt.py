@@ -20,7 +20,7 @@ from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
 from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
-from ..commit.markers import Marker, delete_markers, read_markers
+from ..commit.markers import Marker, delete_markers, marker_folder, read_markers
 from ..commit.new_files import NewFiles
 from ..commit.rollback.execution import drop_requested, pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -180,7 +180,8 @@ class Attempt(LeasedAttempt):
         storage, ts = current.storage, self.instant.ts
         steps: list[Callable[[], Any]] = [partial(marked_files, current, ts), partial(self._transaction.beat, ts)]
         if is_new:
-            steps.append(partial(delete_checkpoints, storage, ts))
+            # A link in the place of the folder of the markers leads elsewhere.
+            steps += [partial(delete_checkpoints, storage, ts), partial(storage.delete, marker_folder(ts))]
         marked: list[Marker] = at_once(lambda step: step(), steps)[0]
         return marked
 

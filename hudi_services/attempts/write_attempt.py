@@ -72,10 +72,10 @@ class WriteAttempt:
         """The table after the commit; None where only another look would tell."""
 
     def __enter__(self) -> "WriteAttempt":
-        table = self.table
+        table, left = self.table, list[str]()
         try:
             due = self._claim_next()
-            with critical_section(table, f"begin the {self._operation}", self._settings) as current:
+            with critical_section(table, f"begin the {self._operation}", self._settings, left=left) as current:
                 times = Times(current, self._settings.skew_millis, is_writer=True, due=due)
                 current = self._first(current, times.next)
                 ts = times.next()
@@ -90,6 +90,7 @@ class WriteAttempt:
             self.table = replace(self.table, check_held=table.check_held)
             assert self._transaction is not None, "the instant is claimed"
             self._transaction.know(self.table)
+            self._transaction.leave(left)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise

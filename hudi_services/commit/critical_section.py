@@ -35,12 +35,14 @@ def critical_section(
     repairs: str | None = None,
     completes: str = "",
     beside_writers: bool = False,
+    left: list[str] | None = None,
 ) -> Iterator[Snapshot]:
     """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
 
     `own` is the instant that the caller works at. `plan` is the instant of a plan that replaces file groups, see
     `conflicts.prospect`. `completes` names the change that is complete when the body ends. `beside_writers`: the action
-    changes nothing that writers use, and is not refused while they are at work.
+    changes nothing that writers use, and is not refused while they are at work. `left` gets the paths of old files of
+    the lease, for a caller that deletes more.
 
     The table's `check_held` raises ConflictError when the lease of the table, the lock, or the caller's own `lease` was
     lost.
@@ -52,7 +54,7 @@ def critical_section(
     wait, done = replace(settings.lock_wait, on_wait=table.on_wait), False
     lock = settings.lock.lock(table.storage, wait)
     try:
-        with _locked(table, action, lock, wait, lease) as (hold, current):
+        with _locked(table, action, lock, wait, lease, left) as (hold, current):
             current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
             check_timeline(current.timeline, current.storage)
             if not beside_writers:
@@ -72,14 +74,15 @@ def critical_section(
 
 @contextmanager
 def _locked(
-    table: Snapshot, action: str, lock: TableLock, wait: LockWait, lease: Lease | None
+    table: Snapshot, action: str, lock: TableLock, wait: LockWait, lease: Lease | None, left: list[str] | None
 ) -> Iterator[tuple["_Hold", Snapshot]]:
     """Our lease of the table and Hudi's lock, and the table as it is then.
 
     The lease is confirmed while the table is read; where it was not ours, both count for nothing.
     """
     for _ in range(MOST_TRIES):
-        own = Lease(table.storage, TABLE_LEASE, action, wait.wait_millis / 1000, wait.on_wait, confirmed=False)
+        seconds = wait.wait_millis / 1000
+        own = Lease(table.storage, TABLE_LEASE, action, seconds, wait.on_wait, confirmed=False, left=left)
         with own, lock:
             hold = _Hold(lock, own, lease)
             current, is_ours = refresh_beside(table, hold.begin)
@@ -150,7 +153,7 @@ def request(
     plan_of = "" if rewrites else None
     with critical_section(table, name, settings, plan=plan_of, beside_writers=beside_writers) as current:
         data = plan(current)
-        instant = ts or Times(current, settings.skew_millis).next()
+        instant = ts or Times(current, settings.skew_millis).draw()
         if rewrites:
             refuse_ahead(current, instant)
         latest = current.timeline.latest_time()

@@ -6,8 +6,8 @@ The file with the largest n names the holder of the lease `name`. The lease is f
 when the holder's process has ended (same machine, same process namespace). A process takes the lease by creating file
 n + 1, which the store lets only one process do, and then by listing the files: the number may be too low, when it comes
 from an older listing or is a guess. Only the owner rewrites its file: every few seconds to renew the lease, and at the
-end to release it (validUntil 0). The newest file stays, unless the owner calls `forget`, so that numbers do not start
-again while another process still works with an older listing.
+end to release it (validUntil 0, in a file of 512 bytes). The newest file stays, unless the owner calls `forget`, so
+that numbers do not start again while another process still works with an older listing.
 
 A lease knows its own files: the next try begins with the number that this process gave back last, without a listing.
 
@@ -46,10 +46,8 @@ _POLL_SECONDS = 0.2
 MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
 """For a free lease that cannot be taken: other processes take, release and forget it, but not so often."""
 _MOST_DIGITS = 18
-_OLDER_FILES = 8
-"""So many older files of a name go together, in one request."""
-_RELEASED = b'{"validUntil": 0}'
-"""The content of a lease that was given back. No other lease is as short: a listing tells that it is free."""
+_RELEASED_BYTES = 512
+"""The size of a lease that was given back, and of no other one: a listing tells that it is free."""
 
 _live: set[str] = set()
 """Owners in this process: a lease of this process with another owner was left by work that died here."""
@@ -118,6 +116,7 @@ class Lease:
         *,
         is_new: bool = False,
         confirmed: bool = True,
+        left: list[str] | None = None,
     ) -> None:
         self._storage = storage
         self._name = name
@@ -134,6 +133,7 @@ class Lease:
         self._latest: FileInfo | None = None
         """The newest file before this lease was taken, if a listing had it."""
         self._older: list[str] = []
+        self._left = left
         """The paths of older files of this name."""
         self._previous: LeaseState | None = None
         self._forget = self._is_ended = False
@@ -180,8 +180,7 @@ class Lease:
         if self._is_ended:
             return
         # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
-        older = self._older if self._forget or len(self._older) >= _OLDER_FILES else []
-        gone = [*older, *([self._path(self._number)] if self._forget else [])]
+        gone = [*self._older, *([self._path(self._number)] if self._forget else [])]
         requests: list[Callable[[], None]] = [] if self._forget else [self._release]
         if gone:
             requests.append(lambda: self._storage.delete_all(gone, lambda count: None))
@@ -192,7 +191,7 @@ class Lease:
             return
 
     def _release(self) -> None:
-        self._storage.put(self._path(self._number), _RELEASED)
+        self._storage.put(self._path(self._number), self._content(0).ljust(_RELEASED_BYTES))
         if len(_given_back) >= _MOST_KNOWN:
             _given_back.clear()
         _given_back[self._storage.identity, self._name] = self._number
@@ -268,7 +267,10 @@ class Lease:
         now, before = dict(_numbered(stored, self._name)), self._number - 1
         if max(now, default=0) == self._number and (not before or _is_still(now.get(before), self._latest)):
             older = [self._path(number) for number in sorted(now) if number < self._number]
-            self._older = older
+            if self._left is None:
+                self._older = older
+            else:
+                self._left += older
             self._is_confirmed = True
             return True
         _live.discard(self._owner)
@@ -287,7 +289,8 @@ class Lease:
     def _content(self, valid_until: int) -> bytes:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since / 1000))
         content = {"owner": self._owner, "action": self._action, "host": _machine(), "pid": os.getpid()}
-        return json.dumps({**content, "since": since, "validUntil": valid_until}).encode()
+        data = json.dumps({**content, "since": since, "validUntil": valid_until}).encode()
+        return data + b" " if len(data) == _RELEASED_BYTES else data
 
     def _write(self, valid_until: int) -> None:
         self._storage.put(self._path(self._number), self._content(valid_until))
@@ -337,12 +340,12 @@ def _is_still(now: FileInfo | None, then: FileInfo | None) -> bool:
     """Whether the file before is the one that was listed, or has been given back."""
     if now is None:
         return False
-    return now.size == len(_RELEASED) if then is None else (now, now.tag) == (then, then.tag)
+    return now.size == _RELEASED_BYTES if then is None else (now, now.tag) == (then, then.tag)
 
 
 def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
     """The content of a lease file that is still held; None when it is not."""
-    if file.size == len(_RELEASED):
+    if file.size == _RELEASED_BYTES:
         return None
     try:
         holder = parse_json(storage.read(file.path, SMALL_FILE))

@@ -10,7 +10,7 @@ The operation decides what happens in between, and what its draft contains.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
@@ -110,8 +110,9 @@ class Transaction:
         self._settings = settings
         self._lease = Lease(table.storage, name, action, is_new=is_new, confirmed=confirmed)
         self._heartbeat: Heartbeat | None = None
+        self._is_done = False
         self._left: list[str] = []
-        """The files of a lease and a heartbeat that have ended."""
+        """Files of leases and of a heartbeat that have ended."""
 
     def __enter__(self) -> "Transaction":
         self._lease.__enter__()
@@ -129,6 +130,15 @@ class Transaction:
                         self._heartbeat.remove()
         finally:
             self._lease.__exit__(kind, error, trace)
+            if error is not None or not self._is_done:
+                self._delete_left()
+
+    def _delete_left(self) -> None:
+        left, self._left = self._left, []
+        # Files of old leases do no harm.
+        with suppress(StorageError):
+            if left:
+                self._table.storage.delete_all(left, lambda count: None)
 
     @property
     def lease(self) -> Lease:
@@ -165,8 +175,13 @@ class Transaction:
             repairs=repairs,
             completes=completes,
             beside_writers=beside_writers,
+            left=self._left,
         ) as current:
             yield current
+
+    def leave(self, paths: Iterable[str]) -> None:
+        """Delete these files, which nobody needs, with those that the transaction leaves."""
+        self._left += paths
 
     def stop_beating(self) -> None:
         """Write no more heartbeats, and delete the last one."""
@@ -180,7 +195,8 @@ class Transaction:
 
     def done(self) -> None:
         """End the lease and the heartbeat of a completed instant; `clean_up` deletes their files."""
-        self._left = self._lease.hand_over()
+        self._is_done = True
+        self._left += self._lease.hand_over()
         if self._heartbeat is not None:
             self._left += self._heartbeat.hand_over()
 

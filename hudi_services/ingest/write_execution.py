@@ -236,7 +236,8 @@ class WriteRun:
 
     def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
         storage, in_base_format = attempt.table.storage, attempt.table.config.partition_metafile_in_base_format
-        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts)
+        known = attempt.table.metadata.listed_partitions() if attempt.table.metadata is not None else ()
+        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts and task.partition not in known)
         create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
 
     def _roll_back_failed(self) -> None:

@@ -77,22 +77,41 @@ class MetadataTable:
         data_timeline: Timeline,
         slices: SliceSource | None = None,
         own: TableConfig | None = None,
-        listed: Iterable[FileInfo] | None = None,
+        files: Iterable[FileInfo] | None = None,
     ) -> "MetadataTable | None":
         """The metadata table, None when the table has none (`files` is not among its metadata partitions).
 
         Writers open it again under the lock, with a timeline that was loaded there. `own` is the result of an earlier
-        call of `load_config`, `listed` the files of its timeline. Raises what `load_config` raises, and NeedsRecovery
-        without a completed instant.
+        call of `load_config`, `files` are all its files, if they are known. Raises what `load_config` raises, and
+        NeedsRecovery without a completed instant.
         """
         own = own or cls.load_config(storage, config)
         if own is None:
             return None
-        timeline = Timeline.open(storage, own, listed)
+        folders = None if files is None else _by_folder(files)
+        timeline = Timeline.open(storage, own, None if folders is None else folders.get(own.timeline_path, ()))
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
         slices = slices or BaseFileSlices(storage)
-        return cls(storage, config, own, data_timeline, timeline, slices, partial(refuse_damage, storage.root))
+        found = cls(storage, config, own, data_timeline, timeline, slices, partial(refuse_damage, storage.root))
+        found._know(folders)
+        return found
+
+    def _know(self, folders: Mapping[str, Sequence[FileInfo]] | None) -> None:
+        """Take the listings of the partitions, if they are known, for its own."""
+        for partition in self.partitions if folders is not None else ():
+            self._listed[partition] = {
+                file.name: file for file in folders.get(f"{METADATA_TABLE_FOLDER}/{partition}", ())
+            }
+
+    def with_files(self, files: Iterable[FileInfo]) -> "MetadataTable":
+        """The metadata table as it is now by all its `files`, with the same snapshot of the table."""
+        folders = _by_folder(files)
+        now = replace(
+            self, timeline=Timeline.open(self.storage, self.config, folders.get(self.config.timeline_path, ()))
+        )
+        now._know(folders)
+        return now
 
     def reload(self) -> "MetadataTable":
         """A new snapshot of the metadata table, with the same snapshot of the table."""
@@ -257,6 +276,17 @@ class MetadataTable:
     @cached_property
     def _facts(self) -> "_Facts":
         return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))
+
+
+MOST_FILES = 1_000
+"""A metadata table of so many files is listed by one request."""
+
+
+def _by_folder(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
+    found: dict[str, list[FileInfo]] = {}
+    for file in files:
+        found.setdefault(file.path.rpartition("/")[0], []).append(file)
+    return found
 
 
 def being_built(storage: Storage, partition: str) -> ConflictError:

@@ -30,10 +30,11 @@ from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.records.codec import encode_record
 from ..metadata.records.model import Record, StatsRecord
 from ..metadata.statistics.indexed_columns import typed_among
-from ..metadata.table import MetadataTable
+from ..metadata.table import MOST_FILES, MetadataTable
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..table.new_logs import NewLog
-from ..timeline.instant import Action, State
+from ..table_config import METADATA_TABLE_FOLDER
+from ..timeline.instant import Action, Instant, State
 
 _OPERATION = "UPSERT_PREPPED"
 
@@ -109,26 +110,31 @@ def write_delta_commit(
         stats += _write_shards(metadata, instant, of_index, one)
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
-    timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times)
-    return partial(_confirmed, metadata, instant)
+    completed = timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times)
+    return partial(_confirmed, metadata, completed, stats)
 
 
-def _confirmed(metadata: MetadataTable, instant: str) -> MetadataTable:
-    """The metadata table as it is now. Raises ConflictError when another writer has rolled the delta commit back.
+def _confirmed(metadata: MetadataTable, completed: Instant, stats: Sequence[WriteStat]) -> MetadataTable:
+    """The metadata table as it is now.
 
-    Hudi's writers do that to every incomplete delta commit when they open the metadata table, with or without a lock:
-    a rollback shows on the timeline before it deletes the first file, and ends with the files of its target's states.
+    Raises ConflictError when another writer has rolled the delta commit back while it was not completed: Hudi's writers
+    do that to every incomplete delta commit when they open the metadata table, with or without a lock.
     """
-    now = metadata.reload()
-    timeline = now.timeline
-    names = [timeline.layout.file_name(instant, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
-    if instant in timeline.pending_rollbacks or any(name not in timeline.files for name in names):
-        raise ConflictError(
-            f"{now.storage.full_path(timeline.folder)}: another writer has rolled the delta commit {instant} of the "
-            "metadata table back",
-            hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
-        )
-    return now
+    storage, timeline = metadata.storage, metadata.timeline
+    names = [timeline.layout.file_name(completed.ts, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
+    wanted: dict[str, int | None] = dict.fromkeys(map(timeline.path, names))
+    wanted |= {metadata.path(one.partition, one.path.rpartition("/")[2]): one.file_size for one in stats}
+    files = storage.list_few(METADATA_TABLE_FOLDER, MOST_FILES)
+    listed = files if files is not None else at_once(storage.head, wanted)
+    sizes = {file.path: file.size for file in listed if file is not None}
+    for path, size in wanted.items():
+        if path not in sizes or size not in (None, sizes[path]):
+            raise ConflictError(
+                f"{storage.full_path(path)} is not there as it was written: another writer has rolled the delta commit "
+                f"{completed.ts} of the metadata table back",
+                hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
+            )
+    return metadata.reload() if files is None else metadata.with_files(files)
 
 
 def _group_writes(

@@ -189,13 +189,14 @@ class Timeline:
     def read_details(self, file_name: str) -> bytes:
         """The content of one instant file. Raises NotFound, and Outdated when this snapshot has listed the file.
 
-        The process keeps the content of listed files in its cache, except inflight files: writers may rewrite those.
+        The process keeps the content of listed files in its cache, except inflight files of pending instants: writers
+        may rewrite those.
         """
         if file_name in self.own:
             return self.own[file_name]
         listed = self.files.get(file_name)
         try:
-            if listed is None or self._is_inflight(file_name):
+            if listed is None or self._may_change(file_name):
                 return self.storage.read(self.path(file_name))
             return shared_cache().read(self.storage, listed)
         except NotFound as error:
@@ -350,9 +351,11 @@ class Timeline:
     def _listing(self) -> dict[str, tuple[FileInfo, str]]:
         return {name: (info, info.tag) for name, info in self.files.items()}
 
-    def _is_inflight(self, file_name: str) -> bool:
+    def _may_change(self, file_name: str) -> bool:
         instant = self.layout.parse(file_name, 0, self.zone)
-        return instant is None or instant.state is State.INFLIGHT
+        if instant is None:
+            return True
+        return instant.state is State.INFLIGHT and not any(one.is_completed for one in self.at(instant.ts))
 
     @cached_property
     def _pending(self) -> tuple[Instant, ...]:

@@ -70,13 +70,14 @@ class LsmArchiveWriter:
 
     def compact(self, check_held: Callable[[], None]) -> list[str]:
         made: list[str] = []
+        archive = LsmArchive(self.storage, self.folder)
         for level in range(_TOP_LEVEL):
-            archive = LsmArchive(self.storage, self.folder)
+            archive = LsmArchive(self.storage, self.folder) if made else archive
             candidates = _candidates(archive, level, self.form)
             if not candidates:
                 break
             made.append(self._merge(archive, candidates, check_held))
-        self._drop_old(self.form.manifests + len(made), check_held)
+        self._drop_old(LsmArchive(self.storage, self.folder) if made else archive, len(made), check_held)
         return made
 
     def _merge(self, archive: LsmArchive, files: Sequence[LsmFile], check_held: Callable[[], None]) -> str:
@@ -103,7 +104,8 @@ class LsmArchiveWriter:
             raise CorruptFile(f"{path} counts, and lacks instants that its name says it has")
         check_held()
         # A file of this name that does not count is left from a killed archival, as is a later manifest.
-        self.storage.delete(archive.path(name))
+        if name in archive.listed:
+            self.storage.delete(archive.path(name))
         self.storage.create(archive.path(name), data)
         number = (archive.number or 0) + 1
         for one in archive.manifests:
@@ -125,9 +127,9 @@ class LsmArchiveWriter:
                 hint="nothing was deleted; run again, and set hoodie.write.lock.provider here and in the writers",
             )
 
-    def _drop_old(self, keep: int, check_held: Callable[[], None]) -> None:
-        """Delete all manifests but the newest `keep`, and the parquet files that none of these names."""
-        archive = LsmArchive(self.storage, self.folder)
+    def _drop_old(self, archive: LsmArchive, made: int, check_held: Callable[[], None]) -> None:
+        """Delete old manifests, and the parquet files that no other one names; `made` are new, beside those kept."""
+        keep = self.form.manifests + made
         kept = archive.manifests[-keep:]
         if len(kept) == len(archive.manifests):
             return

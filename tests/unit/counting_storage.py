@@ -117,6 +117,10 @@ class CountingStorage(ObjectStorage):
         with self.request("list", path):
             return super().list_tree(path)
 
+    def list_few(self, path: str, most: int) -> list[FileInfo] | None:
+        with self.request("list", path):
+            return super().list_few(path, most)
+
     def create(self, path: str, data: bytes) -> None:
         if _LEASE.fullmatch(path):
             self._locked = True
