@@ -6,7 +6,7 @@ then a move for each shard, however many rows there are.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
+from ..errors import ConflictError
 from ..file_names import written_file, written_slice
 from ..metadata.record_index.key_reading import KeyReader, KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
@@ -33,6 +34,23 @@ def record_shards(table: Snapshot) -> Shards | None:
     if table.metadata is None or RECORD_INDEX not in table.metadata.partitions:
         return None
     return Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
+
+
+class IndexBuilt(ConflictError):
+    """The table has a record index that was built since the keys of the new files were to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndexKnown:
+    """Whether the table has a record index is as it was when the keys were read for it: `has_one`."""
+
+    sentence: ClassVar[str] = "the record index was not built since the keys of the new files were read"
+    has_one: bool
+
+    def check(self, current: Snapshot) -> None:
+        """Raise IndexBuilt for a record index that is new: the keys are to be read for it."""
+        if not self.has_one and current.metadata is not None and RECORD_INDEX in current.metadata.partitions:
+            raise IndexBuilt(f"{current.storage.root} has got a record index meanwhile", hint="run again")
 
 
 def moved_keys(

@@ -99,10 +99,11 @@ class MetadataTable:
 
     def _know(self, folders: Mapping[str, Sequence[FileInfo]] | None) -> None:
         """Take the listings of the partitions, if they are known, for its own."""
-        for partition in self.partitions if folders is not None else ():
-            self._listed[partition] = {
-                file.name: file for file in folders.get(f"{METADATA_TABLE_FOLDER}/{partition}", ())
-            }
+        if folders is None:
+            return
+        for partition in self.partitions:
+            files = folders.get(f"{METADATA_TABLE_FOLDER}/{partition}", ())
+            self._listed[partition] = {file.name: file for file in files}
 
     def with_files(self, files: Iterable[FileInfo]) -> "MetadataTable":
         """The metadata table as it is now by all its `files`, with the same snapshot of the table."""

@@ -20,16 +20,17 @@ from .inputs import open_group
 from .rewrite import RewriteResult, new_slice, rewrite_group, skipping_bounds
 from .task import RewriteTask
 
-_DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging"}
+_DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging", "resumes"}
 """Fields of a task that are not in the digest; of `file_ids` only the number is."""
 
 
 def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     """Take the group over if it is finished, else rewrite it. Raises the errors of `rewrite_group`."""
     digest = _digest(task)
-    # After any error with a checkpoint the group is rewritten.
-    with suppress(HudiServicesError):
-        return _taken_over(task, read_checkpoint(task.storage, task.instant, digest))
+    if task.resumes:
+        # After any error with a checkpoint the group is rewritten.
+        with suppress(HudiServicesError):
+            return _taken_over(task, read_checkpoint(task.storage, task.instant, digest))
     result = rewrite_group(task, write_token)
     # Without its checkpoint, the group is finished all the same.
     with suppress(StorageError):

@@ -42,6 +42,8 @@ class RewriteTask:
     """The query instant at which the slices are read; None to read all of their files."""
     keeps_group: bool = False
     """Whether the one new file is the next slice of the file group that `file_ids` names: it is also written empty."""
+    resumes: bool = True
+    """Whether the group may be finished already, by an earlier attempt or an earlier try of the task."""
     staging: Storage | None = None
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 

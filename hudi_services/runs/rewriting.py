@@ -5,7 +5,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
 from ..attempts.attempt import Attempt
@@ -20,7 +20,7 @@ from ..derived_indexes.expression_index.index import Computation, ComputedIndex
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
 from ..indexing.expressions import computed_indexes
-from ..indexing.keys import moved_keys, record_shards, written_ahead
+from ..indexing.keys import IndexBuilt, RecordIndexKnown, moved_keys, record_shards, written_ahead
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, WriteStat
 from ..options import keys
@@ -115,11 +115,14 @@ def _rewritten(
     rewrite: Rewrite, attempt: Attempt | StagedAttempt, wanted: SparkRequest, report: Report, runner: Engine
 ) -> dict[int, RewriteResult]:
     """The results of the groups, by number. A group whose files a clean has deleted is dropped, if it may be."""
+    resumes = attempt.taken_up or runner.repeats_tasks
     while True:
         begun = {number: task for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped}
         try:
-            return dict(zip(begun, _run(runner, list(begun.values()), wanted, report), strict=True))
+            tasks = [replace(task, resumes=resumes) for task in begun.values()]
+            return dict(zip(begun, _run(runner, tasks, wanted, report), strict=True))
         except NotFound:
+            resumes = True
             rewrite.unchanged.check(refresh(attempt.table))
             # Finished groups are taken over by their checkpoints.
             if begun.keys().isdisjoint(rewrite.dropped):
@@ -138,8 +141,7 @@ def _finish(
     runner: Engine,
 ) -> list[RewriteResult]:
     """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
-    # An index may have been built meanwhile.
-    shards = record_shards(refresh(table)) if rewrite.moves_keys else None
+    shards = record_shards(attempt.table) if rewrite.moves_keys else None
     while True:
         results = [result for number, result in done.items() if number not in rewrite.dropped]
         inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]
@@ -154,10 +156,17 @@ def _finish(
         with report.phase("compute expressions") if expressions else nullcontext():
             computed = computed_indexes(runner, table, expressions, attempt.files, stats, inputs)
         draft = rewrite.draft(written, moved, computed)
+        if rewrite.moves_keys:
+            draft = replace(draft, expectations=(*draft.expectations, RecordIndexKnown(shards is not None)))
+        draft.rehearse(attempt.table)
         # Nothing was published: the keys and records of fewer files are computed without the lock.
-        with suppress(GroupsDropped):
+        try:
             _publish(attempt, draft, wanted, settings, report, runner)
             return results
+        except GroupsDropped:
+            continue
+        except IndexBuilt:
+            shards = record_shards(refresh(attempt.table))
 
 
 def _publish(
