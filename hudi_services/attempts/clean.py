@@ -64,18 +64,18 @@ def run_clean(
     LockBusy, CorruptFile and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
-    with Transaction(table, lease_name(pending), f"clean {ts}", settings) as transaction:
+    with Transaction(table, lease_name(pending), f"clean {ts}", settings, confirmed=False) as transaction:
         with transaction.section(f"begin clean {ts}", own=ts) as current:
             found = _require_pending(current, ts)
             _refuse_live(current, found, transaction, settings)
             plan = _begin(current, found, settings, is_own)
+            transaction.know(current)
         draft = None
         if plan is not None:
             # Without the lock: a record that widens a range is right, whatever is committed meanwhile.
             ranges = _narrow_ranges(current, plan)
             _delete_files(table, plan, progress)
             with transaction.section(f"finish clean {ts}", own=ts, completes=f"the clean {ts}") as current:
-                current.check_held()
                 instant = _require_pending(current, ts)
                 gone = tuple(_emptied(current, plan.partitions_to_delete))
                 draft = _CleanDraft(instant, plan, gone, ranges, started)

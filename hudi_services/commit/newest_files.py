@@ -8,11 +8,12 @@ newest files or later ones are read.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..concurrency import at_once
-from ..errors import CheckFailed
+from ..errors import CheckFailed, HudiServicesError
 from ..file_names import parse_base_file, parse_log_file
 from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
@@ -33,6 +34,21 @@ def check_newest(table: Snapshot, groups: Collection[FileGroupId]) -> None:
     sources = _Sources(table, groups)
     problems = (sources.problem(group) for group in sorted(groups))
     _refuse(table, next((problem for problem in problems if problem), ""))
+
+
+def read_ahead(table: Snapshot, groups: Collection[FileGroupId]) -> None:
+    """Read the commits that `check_newest` needs, before the lock is taken; errors are left to it."""
+    with suppress(HudiServicesError):
+        partitions = sorted({partition for partition, _ in groups})
+        live = {(one.partition, one.file_id): one.base_file for one in table.view.latest_slices_of(partitions)}
+        _commits_since(table, [live.get(group) for group in groups])
+
+
+def _commits_since(table: Snapshot, bases: Iterable[BaseFile | None]) -> dict[str, CommitMetadata]:
+    """The commits, by instant, that may have written these base files or later ones; without a base file, all."""
+    oldest = min((base.instant if base is not None else "" for base in bases), default="")
+    writes = [one for one in table.timeline.completed_writes() if one.ts >= oldest]
+    return {one.ts: found for one, found in zip(writes, at_once(table.timeline.read_commit, writes), strict=True)}
 
 
 def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> None:
@@ -263,11 +279,7 @@ class _Sources:
     @cached_property
     def _commits(self) -> dict[str, CommitMetadata]:
         """The commits, by instant, that may have written the newest files of the file groups."""
-        seen = map(self._seen, self._groups)
-        oldest = min((base.instant if base is not None else "" for base in seen), default="")
-        writes = [one for one in self._table.timeline.completed_writes() if one.ts >= oldest]
-        found = at_once(self._table.timeline.read_commit, writes)
-        return {write.ts: commit for write, commit in zip(writes, found, strict=True)}
+        return _commits_since(self._table, map(self._seen, self._groups))
 
     @cached_property
     def _told(self) -> dict[str, frozenset[str]]:

@@ -9,7 +9,7 @@ from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
-from ..commit.newest_files import check_newest
+from ..commit.newest_files import check_newest, read_ahead
 from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import keys
@@ -19,6 +19,7 @@ from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import warn_of_unfit
 from ..runs.settings import commits_between, plan_rules, transaction_settings
 from ..snapshot import Snapshot, is_unchanged
+from ..table.view import FileGroupId
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
 from .plan_instants import check_new_instant, zone_warnings
@@ -43,6 +44,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         return table
     refuse_beside_writers(table, settings, plan="")
     refuse_beside_index_builds(table)
+    read_ahead(table, _groups_of(planned))
     with report.phase("publish"):
         action = table.timeline.layout.clustering_action
 
@@ -125,7 +127,11 @@ def _encode(table: Snapshot, plan: ClusteringPlan) -> bytes:
 
 def _check_inputs(table: Snapshot, plan: ClusteringPlan) -> None:
     """Raise CheckFailed when not all sources agree that the plan's slices are the newest."""
-    check_newest(table, [(one.partition, one.file_id) for group in plan.groups for one in group.slices])
+    check_newest(table, _groups_of(plan))
+
+
+def _groups_of(plan: ClusteringPlan) -> list[FileGroupId]:
+    return [(one.partition, one.file_id) for group in plan.groups for one in group.slices]
 
 
 def _describe(planned: Planned, report: Report) -> None:

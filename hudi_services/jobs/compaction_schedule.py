@@ -5,7 +5,7 @@ import logging
 from ..codecs.compaction_plan import encode_compaction_plan
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
-from ..commit.newest_files import check_newest
+from ..commit.newest_files import check_newest, read_ahead
 from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
 from ..options import keys
@@ -41,6 +41,7 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
         if not wanted.dry_run:
             refuse_beside_writers(table, settings, plan="")
             refuse_beside_index_builds(table)
+            read_ahead(table, [(one.partition, one.file_id) for one in planned.slices])
     if wanted.dry_run:
         _check_inputs(table, planned)
         report.looked("dry run: no plan was written")

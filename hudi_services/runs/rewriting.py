@@ -14,6 +14,7 @@ from ..base_files.file_writer import WrittenFile as NewBaseFile
 from ..commit.conflicts import WriterAtWork, refuse_beside_beginners
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
+from ..commit.newest_files import read_ahead
 from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
 from ..derived_indexes.expression_index.index import Computation, ComputedIndex
@@ -77,6 +78,7 @@ def carry_out(
     engine: Running,
 ) -> Report:
     """Execute the plan in an attempt, commit it, and end the report; `engine` is closed before."""
+    read_ahead(table, [(one.partition, one.file_id) for task in rewrite.tasks for one in task.slices])
     with attempt, engine as runner:
         done = _rewritten(rewrite, attempt, wanted, report, runner)
         results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
