@@ -20,7 +20,7 @@ from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
 from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
-from ..commit.markers import Marker, delete_markers, marker_folder, read_markers
+from ..commit.markers import Marker, delete_markers, read_markers
 from ..commit.new_files import NewFiles
 from ..commit.rollback.execution import drop_requested, pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -166,7 +166,8 @@ class Attempt(LeasedAttempt):
             marked = self._made_ready(current, is_new=not done)
             # A task that outlived the process of an earlier attempt may have written after the attempt's rollback.
             remove_strays(current, ts, done, marked)
-            if marked and not done:
+            if not done:
+                # Also a link in the place of their folder, which leads elsewhere.
                 delete_markers(current.storage, ts)
             self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
             if not done:
@@ -180,8 +181,7 @@ class Attempt(LeasedAttempt):
         storage, ts = current.storage, self.instant.ts
         steps: list[Callable[[], Any]] = [partial(marked_files, current, ts), partial(self._transaction.beat, ts)]
         if is_new:
-            # A link in the place of the folder of the markers leads elsewhere.
-            steps += [partial(delete_checkpoints, storage, ts), partial(storage.delete, marker_folder(ts))]
+            steps.append(partial(delete_checkpoints, storage, ts))
         marked: list[Marker] = at_once(lambda step: step(), steps)[0]
         return marked
 

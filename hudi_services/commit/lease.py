@@ -51,10 +51,10 @@ _RELEASED_BYTES = 512
 
 _live: set[str] = set()
 """Owners in this process: a lease of this process with another owner was left by work that died here."""
-_given_back: dict[tuple[Hashable, str], int] = {}
-"""The numbers of the leases that this process gave back last, by storage and name."""
+_given_back: dict[Hashable, int] = {}
+"""The number of the newest lease of each table, when it was given back as far as this process knows, by storage."""
 _foreseen: dict[Hashable, list[FileInfo]] = {}
-"""The lease files of tables as they were listed ahead; the next lease of the table is the last to use a listing."""
+"""The lease files of tables as they were listed ahead; each listing is used once."""
 _MOST_KNOWN = 1_000
 
 
@@ -123,7 +123,8 @@ class Lease:
         self._action = action
         self._wait = wait_seconds
         self._on_wait = on_wait
-        known = None if confirmed else _given_back.get((storage.identity, name))
+        # Of other names it matters who had the lease before.
+        known = _given_back.get(storage.identity) if name == TABLE_LEASE and not confirmed else None
         self._guess: int | None = 0 if is_new else known
         """The number of the newest file, as far as it is known without a listing."""
         self._confirms = confirmed
@@ -192,9 +193,11 @@ class Lease:
 
     def _release(self) -> None:
         self._storage.put(self._path(self._number), self._content(0).ljust(_RELEASED_BYTES))
+        if self._name != TABLE_LEASE:
+            return
         if len(_given_back) >= _MOST_KNOWN:
             _given_back.clear()
-        _given_back[self._storage.identity, self._name] = self._number
+        _given_back[self._storage.identity] = self._number
 
     @property
     def name(self) -> str:
@@ -251,8 +254,7 @@ class Lease:
 
     def _listed(self) -> list[FileInfo]:
         """The lease files, as they were not long ago: `confirm` tells whether that was too long."""
-        key = self._storage.identity
-        ahead = _foreseen.pop(key, None) if self._name == TABLE_LEASE else _foreseen.get(key)
+        ahead = _foreseen.pop(self._storage.identity, None)
         return stored_leases(self._storage) if ahead is None else ahead
 
     def confirm(self, stored: Iterable[FileInfo]) -> bool:
@@ -274,7 +276,7 @@ class Lease:
             self._is_confirmed = True
             return True
         _live.discard(self._owner)
-        _given_back.pop((self._storage.identity, self._name), None)
+        _given_back.pop(self._storage.identity, None)
         self._is_ended = not self._confirms
         self._storage.delete(self._path(self._number))
         return False
@@ -315,8 +317,13 @@ def look_ahead(storage: Storage) -> None:
     """List the lease files for the next lease of this table that this process takes, beside other requests."""
     if len(_foreseen) >= _MOST_KNOWN:
         _foreseen.clear()
-    if (storage.identity, TABLE_LEASE) not in _given_back:
-        _foreseen[storage.identity] = stored_leases(storage)
+    _foreseen.pop(storage.identity, None)
+    if storage.identity in _given_back:
+        return
+    listed = _foreseen[storage.identity] = stored_leases(storage)
+    number, newest = max(_numbered(listed, TABLE_LEASE), key=lambda one: one[0], default=(0, None))
+    if newest is not None and newest.size == _RELEASED_BYTES:
+        _given_back[storage.identity] = number
 
 
 def stored_leases(storage: Storage) -> list[FileInfo]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services import small_files
 from hudi_services.base_files.file_reader import BaseFileReader, open_base_file
 from hudi_services.base_files.file_writer import FILE_NAME_COLUMN, BaseFileWriter
 from hudi_services.base_files.page_copy import RowGroupCopier
@@ -27,6 +28,16 @@ from ..tiers import DEEP
 from .parquet_samples import REAL_FILES, real_bytes
 from .tables import open_local, request, rows, unpack
 from .test_validate import run as validation
+
+pytestmark = pytest.mark.usefixtures("read_anew")
+
+
+@pytest.fixture
+def read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read is one of the file, as of a large file: a small one would be kept as it was before the bit flipped."""
+    monkeypatch.setattr(small_files, "SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr(small_files.FileRanges, "_hold", lambda self, whole: None)
+
 
 FLIPS = 60 if DEEP else 30
 """Of each file and each way; the first third of them in the headers of pages."""

@@ -354,12 +354,12 @@ def test_statistics_and_page_index_of_retyped_columns_go(tmp_path):
 
 def test_columns_that_point_outside_the_file_are_corrupt(tmp_path):
     storage, path = write_pyarrow(tmp_path, pa.table({"a": [1, 2, 3]}))
-    footer, size = read_footer(storage, path)
+    footer, ranges = read_footer(storage, path)
     chunk = footer.tree.get(4).items[0].get(1).items[0]
     chunk.get(3).set(7, 6, 10**12)
     data = (tmp_path / path).read_bytes()
     length = struct.unpack("<I", data[-8:-4])[0]
-    (tmp_path / "bad.parquet").write_bytes(data[: size - 8 - length] + footer.as_file()[4:])
+    (tmp_path / "bad.parquet").write_bytes(data[: ranges.size - 8 - length] + footer.as_file()[4:])
     with pytest.raises(CorruptFile, match=r"bad\.parquet"):
         open_base_file(storage, "bad.parquet")
 
@@ -437,14 +437,14 @@ def test_a_large_row_group_is_read_through_small_buffers(tmp_path: Path) -> None
     storage, path = write_pyarrow(tmp_path, table, row_group_size=rows, compression="none")
     reader = open_base_file(storage, path)
     sizes: list[int] = []
-    original = reader._source._storage.read_range
+    original = reader._source._ranges._storage.read_range
 
     class Counting:
         def read_range(self, path: str, start: int, length: int) -> bytes:
             sizes.append(length)
             return original(path, start, length)
 
-    reader._source._storage = Counting()  # type: ignore[assignment]
+    reader._source._ranges._storage = Counting()  # type: ignore[assignment]
     at_once = 300_000
     assert reader.row_groups[0].compressed_bytes > 10 * at_once
     found = pa.concat_tables(reader.pieces(0, dictionary={"c"}, at_once=at_once))

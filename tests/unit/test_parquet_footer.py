@@ -32,9 +32,9 @@ def test_a_real_footer_is_written_back_byte_for_byte(name):
 @pytest.mark.parametrize("name", REAL_FILES)
 def test_facts_are_those_that_pyarrow_reads(tmp_path, name):
     storage, path = real_file(tmp_path, name)
-    footer, size = read_footer(storage, path)
+    footer, ranges = read_footer(storage, path)
     expected = pq.read_metadata(tmp_path / path)
-    assert size == (tmp_path / path).stat().st_size
+    assert ranges.size == (tmp_path / path).stat().st_size
     assert footer.num_rows == expected.num_rows
     assert footer.created_by == expected.created_by
     assert footer.key_values == {k.decode(): v.decode() for k, v in expected.metadata.items()}
