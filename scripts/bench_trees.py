@@ -85,7 +85,7 @@ def cases(bench: Bench, folder: Path, rows: int) -> list[Case]:
         Case("validate, with a record index", rides, ["validate"], [index]),
         Case("recover", rides, ["recover"], [planned]),
         Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
-        Case("clean --garbage", slices, ["clean", "--garbage"]),
+        Case("orphan-files", slices, ["orphan-files"]),
     ]
 
 

@@ -132,7 +132,7 @@ class ServiceFlags:
     """The flags of every command. In the help the first of them comes first, and the others come last.
 
     A command changes the help of a flag by `helps`, and accepts the flags in `hidden` without listing them: in this
-    command they have no meaning, or are old spellings.
+    command they have no meaning.
     """
 
     acts: ClassVar[bool] = False

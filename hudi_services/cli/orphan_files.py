@@ -44,7 +44,7 @@ MinAge: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanFilesFlags(ServiceFlags):
-    """`orphan-files`; also the base of the flags of `clean`."""
+    """`orphan-files`."""
 
     helps: ClassVar[Mapping[str, str]] = {
         "dry_run": "Move and delete nothing, and say what would be done. The command does so without this flag, too.",
@@ -66,11 +66,6 @@ def orphan_files(flags: OrphanFilesFlags) -> int:
     quarantine inside the table's folder, from which --restore puts them back, and --delete-older-than deletes them.
     Starts no Spark.
     """
-    return run_orphan_files(flags)
-
-
-def run_orphan_files(flags: OrphanFilesFlags) -> int:
-    """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[OrphanFilesRequest, Callable[[OrphanFilesRequest], Report]]:
         # First, so that a wrong flag is reported before Arrow is loaded.
@@ -79,8 +74,7 @@ def run_orphan_files(flags: OrphanFilesFlags) -> int:
 
         return request, manage_orphan_files
 
-    # The report keeps the service's name from before the command existed.
-    return run_service(flags, ("garbage", _mode(flags, changes=flags.apply).value), read, flags.retry)
+    return run_service(flags, ("orphan-files", _mode(flags, changes=flags.apply).value), read, flags.retry)
 
 
 def orphan_files_request(flags: OrphanFilesFlags) -> OrphanFilesRequest:

@@ -20,8 +20,6 @@ _FOLDED = 30
 """Columns that are wider than this may be folded."""
 _NARROWEST = 20
 """The width of a folded column, in characters."""
-_TITLES = {"garbage": "orphan-files"}
-"""Services whose name in the report is older than their command."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -44,7 +42,7 @@ def as_tables(report: Report, verbose: bool) -> str:
 
     console = Console()
     ending = "a dry run" if report.dry_run else _ENDINGS[report.state]
-    title = " ".join(dict.fromkeys(_TITLES.get(word, word) for word in (report.service, report.action)))
+    title = " ".join(dict.fromkeys((report.service, report.action)))
     with console.capture() as text:
         console.print(f"[bold]{title}[/bold]: {ending}", highlight=False)
         if report.reason:

@@ -1,7 +1,7 @@
 """`hudi-services validate`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeAlias
 
 import typer
@@ -11,7 +11,6 @@ from ..runs.request import ValidateRequest
 from .flags import ServiceFlags, command
 from .service import options, run_service
 
-Repair: TypeAlias = Annotated[bool, typer.Option("--repair", help="Old spelling of --apply.")]
 DropMissingPartitions: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -31,9 +30,7 @@ class ValidateFlags(ServiceFlags):
     helps: ClassVar[Mapping[str, str]] = {
         "apply": "Repair: write the wrong records again, in one commit of the metadata table, and no others."
     }
-    hidden = ("repair",)
 
-    repair: Repair = False
     drop_missing_partitions: DropMissingPartitions = False
     strict: Strict = False
 
@@ -45,8 +42,6 @@ def validate(flags: ValidateFlags) -> int:
     Computes every record of the metadata table from the files, lists each difference, and ends with exit code 5 when
     one is harmful. Changes nothing until you add --apply. Starts no Spark.
     """
-    if flags.repair:
-        flags = replace(flags, apply=True)
 
     def read() -> tuple[ValidateRequest, Callable[[ValidateRequest], Report]]:
         from ..jobs import validate as job

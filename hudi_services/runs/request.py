@@ -102,7 +102,7 @@ class OrphanFilesMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFilesRequest(Request):
-    """One run of orphan-files. The report still has the first name of the service, garbage."""
+    """One run of orphan-files."""
 
     mode: OrphanFilesMode = OrphanFilesMode.FIND
     dry_run: bool = False
@@ -116,15 +116,11 @@ class OrphanFilesRequest(Request):
 
     @property
     def service(self) -> str:
-        return "garbage"
+        return "orphan-files"
 
     @property
     def action(self) -> str:
         return self.mode.value
-
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        return (Operation.ORPHAN_FILES,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

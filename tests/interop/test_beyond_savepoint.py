@@ -37,8 +37,8 @@ def test_we_see_what_hudi_sees(peer: Peer, known: Pristine, table: Tables) -> No
     run = ours.run("validate", path).ok()
     assert run.report["tables"]["differences"] == []
     assert sum(row["metadata_partition"] == "files" for row in run.report["tables"]["unsure"]) == hidden
-    for flags in ((), ("--garbage", "--apply", "--min-age", "0")):
-        assert ours.run("clean", path, *flags, options={"hoodie.clean.commits.retained": "1"}).code == 0
+    for command, *flags in (("clean",), ("orphan-files", "--apply", "--min-age", "0")):
+        assert ours.run(command, path, *flags, options={"hoodie.clean.commits.retained": "1"}).code == 0
     ours.cluster(path)
     assert files <= {file.name for file in path.glob("p/*.parquet")}
     assert _seen(peer, path) == {seen}

@@ -66,12 +66,12 @@ def test_what_is_repaired_is_right_for_hudi(peer: Peer, tmp_path: Path) -> None:
     for wrong in (wrong_statistics, wrong_keys, wrong_listing):
         wrong(path, logs)
     assert ours.run("validate", path).code == 5
-    ours.run("validate", path, "--repair").ok()
+    ours.run("validate", path, "--apply").ok()
     is_true(path)
     assert readings(peer, path)[None] == texts(before)
     # Updates alone: without a log file of deletes, keys would be there twice.
     (path / logs[1].path).unlink()
-    ours.run("validate", path, "--repair").ok()
+    ours.run("validate", path, "--apply").ok()
     goes_on(peer, path)
 
 
@@ -81,7 +81,7 @@ def test_rows_that_hudi_hides_while_a_compaction_is_pending(peer: Peer, tmp_path
     path = MadeHistory(peer.version, "listed_pending", tmp_path).path
     counts = {peer.rows(path, one, where="ts = 50").num_rows for one in (METADATA_OFF, METADATA_ON)}
     assert counts == ({0, 2} if peer.version == "1.0.2" else {2})
-    run = ours.run("validate", path, "--repair")
+    run = ours.run("validate", path, "--apply")
     assert run.code == 0
     readings(peer, path)
     is_true(path)

@@ -51,14 +51,14 @@ def test_orphans(peer: Peer, table: Tables) -> None:
     path = table("plain")
     left = _leave_orphans(peer, path)
     before = Reading.of(peer, path)
-    young = ours.run("clean", path, "--garbage")
+    young = ours.run("orphan-files", path)
     assert young.report["files"]["in"] in (0, None)
     _age(path, left)
 
-    looked = ours.run("clean", path, "--garbage")
+    looked = ours.run("orphan-files", path)
     assert looked.code == 0 and looked.report["files"]["in"] == len(left)
     assert all((path / name).exists() for name in left)
-    moved = ours.run("clean", path, "--garbage", "--apply").ok()
+    moved = ours.run("orphan-files", path, "--apply").ok()
     assert moved.report["files"]["in"] == len(left)
     assert not any((path / name).exists() for name in left)
     assert before.differences(Reading.of(peer, path)) == []
@@ -66,12 +66,12 @@ def test_orphans(peer: Peer, table: Tables) -> None:
     goes_on(peer, path, before.hudi.sort_by("id"))
 
     again = Reading.of(peer, path)
-    ours.run("clean", path, "--garbage", "--restore", quarantine.name).ok()
+    ours.run("orphan-files", path, "--apply", "--restore", quarantine.name).ok()
     assert all((path / name).exists() for name in left)
     assert again.differences(Reading.of(peer, path)) == []
     _age(path, left)
-    ours.run("clean", path, "--garbage", "--apply").ok()
-    ours.run("clean", path, "--garbage", "--delete-older-than", "0").ok()
+    ours.run("orphan-files", path, "--apply").ok()
+    ours.run("orphan-files", path, "--apply", "--delete-older-than", "0").ok()
     assert not list((path / ".hoodie/.hudi_services/quarantine").glob("*"))
     assert check_metadata(peer, path) == []
 
@@ -93,7 +93,7 @@ def test_orphans_come_back_when_the_archive_passes_them(
     assert left
     if collected:
         _age(path, left)
-        ours.run("clean", path, "--garbage", "--apply").ok()
+        ours.run("orphan-files", path, "--apply").ok()
     for number in range(8):
         peer.upsert(path, newer(rows.slice(60 + number, 1)), **_SHORT_MEMORY)
     assert min(i.requested for i in layout.writes(path)) > ts

@@ -199,7 +199,7 @@ def test_hudi_comes_first(peer: Peer, known: Pristine, table: Tables, crash: str
 
     ours.run("recover", path, "--apply", "--abandoned-after", "0")
     # What Hudi's rollback left of a write whose markers were gone.
-    ours.run("clean", path, "--garbage", "--apply")
+    ours.run("orphan-files", path, "--apply")
 
     assert layout.pending(path) == [], crash
     assert since.differences(Reading.of(peer, path)) == [], crash

@@ -84,7 +84,7 @@ def test_hudi_executes_it_instead(peer: Peer, known: Pristine, table: Tables, tm
     done = ours.run("execute", path, "--instant-time", ts)
     assert (done.code, done.report["state"]) == (0, "idle")
     long_ago(path)
-    collected = ours.run("clean", path, "--garbage", "--apply").ok()
+    collected = ours.run("orphan-files", path, "--apply").ok()
     assert "checkpoints of an attempt that has ended" in {
         row["reason"] for row in collected.report["tables"]["attempts"]
     }

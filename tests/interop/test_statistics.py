@@ -1,6 +1,6 @@
 """Queries with data skipping find every row of files whose footers have no range: NaN, nulls, long texts and bytes.
 
-Real Hudi skips rows of such files that it wrote itself; it finds the rows after our clustering or `validate --repair`.
+Real Hudi skips rows of such files that it wrote itself; it finds the rows after our clustering or `validate --apply`.
 """
 
 import shutil
@@ -76,7 +76,7 @@ def test_no_row_is_skipped_whatever_footers_tell(peer: Peer, table: Tables, tmp_
     found = ours.run("validate", mended)
     assert found.code == 5
     assert {row["column"] for row in found.report["tables"]["differences"]} == {"wide", "real", "text", "bin"}
-    ours.run("validate", mended, "--repair").ok()
+    ours.run("validate", mended, "--apply").ok()
     assert _lost(peer, mended) == {}
 
     for way, options in _WAYS.items():

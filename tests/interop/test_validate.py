@@ -79,7 +79,7 @@ def test_what_is_mended_is_right_for_hudi(peer: Peer, known: Pristine, table: Ta
     assert run.code == 5
     assert _found(run) == set().union(*(one.found for one in damages))
     assert _found_keys(run) == set().union(*(one.keys for one in damages))
-    run = ours.run("validate", path, "--repair").ok()
+    run = ours.run("validate", path, "--apply").ok()
     assert (run.code, run.report["tables"]["differences"]) == (0, [])
     repair = run.report["instant"]
     assert check_metadata(peer, path) == []
@@ -130,7 +130,7 @@ def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
     do_damage(path, wrong_ranges(path))
     wrong = counts()
     assert all(found < known for found, known in zip(wrong, right, strict=True)), (wrong, right)
-    ours.run("validate", path, "--repair").ok()
+    ours.run("validate", path, "--apply").ok()
     assert counts() == right
 
 
@@ -141,7 +141,7 @@ def test_a_lost_log_file_is_made_up_for(peer: Peer, known: Pristine, table: Tabl
     log = last_log(path)
     do_harm(log, HARMS["cut in half"])
     assert ours.run("schedule", path).code == 1
-    ours.run("validate", path, "--repair").ok()
+    ours.run("validate", path, "--apply").ok()
     assert check_metadata(peer, path) == []
     assert before.differences(Reading.of(peer, path)) == []
     peer.upsert(path, newer(before.hudi.sort_by("id").slice(3, 4)), **_COMPACT)
@@ -158,7 +158,7 @@ def test_hudi_first_after_a_repair_that_was_killed(peer: Peer, known: Pristine, 
         one.key for one in metadata_of(open_local(path)).reader("column_stats").scan(column_stats_prefix("qty", "p0"))
     ]
     write_own(path, {}, {"column_stats": keys})
-    instant = ours.run("validate", path, "--repair").ok().report["instant"]
+    instant = ours.run("validate", path, "--apply").ok().report["instant"]
     timeline = metadata_of(open_local(path)).timeline
     done = timeline.find(instant)
     assert done is not None and done.is_completed
@@ -166,7 +166,7 @@ def test_hudi_first_after_a_repair_that_was_killed(peer: Peer, known: Pristine, 
     assert len(_found(ours.run("validate", path))) == len(keys)
 
     peer.upsert(path, newer(rows.slice(0, 4)))
-    ours.run("validate", path, "--repair").ok()
+    ours.run("validate", path, "--apply").ok()
     assert check_metadata(peer, path) == []
     assert not metadata_of(open_local(path)).timeline.pending()
     peer.upsert(path, newer(newer(rows.slice(0, 4))), **_COMPACT)

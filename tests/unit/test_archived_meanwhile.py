@@ -63,7 +63,7 @@ def _undo(path: Path, storage: ObjectStorage) -> Report:
 JOBS: dict[str, Job] = {
     "validate": _simple(ValidateRequest, validate.validate),
     "clean": _simple(CleanRequest, clean.clean),
-    "garbage": _simple(OrphanFilesRequest, orphan_files.manage_orphan_files),
+    "orphan-files": _simple(OrphanFilesRequest, orphan_files.manage_orphan_files),
     "recover": _simple(RecoverRequest, recover.recover),
     "cluster": _clustering,
     "cluster, reserved": partial(_clustering, way="reserved"),

@@ -1,4 +1,4 @@
-"""`orphan-files`, and its old spelling `clean --garbage`: what the flags ask for, and what the runs print."""
+"""`orphan-files`: what the flags ask for, and what the runs print."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from hudi_services.cli.app import run
-from hudi_services.cli.clean import CleanFlags
 from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
 from hudi_services.errors import ConfigError
 from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
 
-OLD, NEW = ("clean", "--garbage"), ("orphan-files",)
 MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
     ({}, OrphanFilesMode.FIND),
     ({"apply": True}, OrphanFilesMode.QUARANTINE),
@@ -25,63 +23,35 @@ MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
-def new(**fields: object) -> OrphanFilesRequest:
+def asked(**fields: object) -> OrphanFilesRequest:
     return orphan_files_request(OrphanFilesFlags(base_path="/t", **fields))  # type: ignore[arg-type]
-
-
-def old(**fields: object) -> OrphanFilesRequest:
-    return orphan_files_request(CleanFlags(base_path="/t", **fields).orphan_files())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("fields", "mode"), MODES)
 def test_what_each_flag_asks_for(fields: dict[str, object], mode: OrphanFilesMode) -> None:
-    request = new(min_age=7, **fields)
+    request = asked(min_age=7, **fields)
     assert (request.mode, request.min_age_minutes, request.quarantine) == (mode, 7, fields.get("restore"))
     assert request.dry_run != ("apply" in fields)
-    assert new(**{**fields, "apply": True}).dry_run is False
-
-
-@pytest.mark.parametrize(("fields", "mode"), MODES)
-def test_the_old_spelling(fields: dict[str, object], mode: OrphanFilesMode) -> None:
-    request = old(garbage=True, min_age=7, **fields)
-    assert (request.mode, request.min_age_minutes, request.quarantine) == (mode, 7, fields.get("restore"))
-    assert request.dry_run != bool(fields)
-    assert new().min_age_minutes == 60
-    for flag in ("restore", "delete_older_than"):
-        if flag in fields:
-            with pytest.raises(ConfigError, match="needs --garbage"):
-                old(**fields)
-    with pytest.raises(ConfigError, match="--min-age needs --garbage"):
-        old(min_age=7)
-
-
-def test_clean_without_garbage_takes_none_of_these_flags(capsys: pytest.CaptureFixture[str]) -> None:
-    for flags in (("--restore", "x"), ("--delete-older-than", "1"), ("--min-age", "1")):
-        assert run(["clean", "--base-path", "/t", *flags]) == 2
-        assert f"error: {flags[0]} needs --garbage\nhint: use the command orphan-files" in capsys.readouterr().err
+    assert asked(**{**fields, "apply": True}).dry_run is False
+    assert asked().min_age_minutes == 60
 
 
 def test_flags_that_exclude_each_other() -> None:
-    for ask in (new, lambda **fields: old(garbage=True, **fields)):
-        with pytest.raises(ConfigError, match="--restore and --delete-older-than exclude each other"):
-            ask(apply=True, restore="x", delete_older_than=1)
-        with pytest.raises(ConfigError, match="--dry-run and --apply exclude each other"):
-            ask(apply=True, dry_run=True)
+    with pytest.raises(ConfigError, match="--restore and --delete-older-than exclude each other"):
+        asked(apply=True, restore="x", delete_older_than=1)
+    with pytest.raises(ConfigError, match="--dry-run and --apply exclude each other"):
+        asked(apply=True, dry_run=True)
 
 
-@pytest.mark.parametrize("command", [OLD, NEW])
-def test_a_whole_life_of_orphan_files(
-    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_whole_life_of_orphan_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(unpack_archived(tmp_path) / "1.2.0" / "listed")
-    do_it = () if command is OLD else ("--apply",)
 
     def report(*arguments: str) -> dict[str, object]:
         capsys.readouterr()
-        code = run([*command, "--base-path", path, "--min-age", "0", "--format", "json", *arguments])
+        code = run(["orphan-files", "--base-path", path, "--min-age", "0", "--format", "json", *arguments])
         document: dict[str, object] = json.loads(capsys.readouterr().out)
         assert document["exit_code"] == code == 0
-        assert document["service"] == "garbage"
+        assert document["service"] == "orphan-files"
         return document
 
     dry = report()
@@ -95,28 +65,27 @@ def test_a_whole_life_of_orphan_files(
     assert [row["quarantine"] for row in idle["tables"]["quarantines"]] == [name]  # type: ignore[index]
     look = report("--restore", name, "--dry-run")
     assert (look["action"], look["dry_run"], look["files"]) == ("restore", True, {"in": 10, "out": None})
-    assert report("--restore", name, *do_it)["files"] == {"in": 10, "out": 10}
+    assert report("--restore", name, "--apply")["files"] == {"in": 10, "out": 10}
     report("--apply")
     look = report("--delete-older-than", "0", "--dry-run")
     assert (look["action"], look["dry_run"], look["files"]) == ("delete", True, {"in": 10, "out": None})
-    assert report("--delete-older-than", "0", *do_it)["files"] == {"in": 10, "out": 0}
+    assert report("--delete-older-than", "0", "--apply")["files"] == {"in": 10, "out": 0}
 
 
-@pytest.mark.parametrize("command", [OLD, NEW])
-def test_the_default_minimum_age(command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_minimum_age(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = unpack_archived(tmp_path) / "1.2.0" / "listed"
     for file in path.glob("p?/*.parquet"):
         file.touch()
-    assert run([*command, "--base-path", str(path), "--fail-if-idle"]) == 3
+    assert run(["orphan-files", "--base-path", str(path), "--fail-if-idle"]) == 3
     assert "younger than the minimum age" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("flags", [(*OLD,), (*OLD, "--dry-run"), (*NEW,), (*NEW, "--apply")])
+@pytest.mark.parametrize("flags", [(), ("--dry-run",), ("--apply",)])
 def test_what_is_told_of_a_wrong_quarantine(
     flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = unpack_archived(tmp_path) / "1.2.0" / "listed"
-    assert run([*flags, "--base-path", str(path), "--restore", "20200101T000000000"]) == 2
+    assert run(["orphan-files", *flags, "--base-path", str(path), "--restore", "20200101T000000000"]) == 2
     error = capsys.readouterr().err
     assert error == (
         f"error: there is no quarantine 20200101T000000000 in {path}/.hoodie/.hudi_services/quarantine\n"

@@ -53,7 +53,6 @@ ALSO = {
     "write --operation bulk_insert": Case("new-rows", ("--input", "ROWS"), ACTS),
     "write --record-key id --table-name rides": Case("no-table", ("--input", "ROWS"), ACTS),
     "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),
-    "clean --garbage": Case("orphans", (), LOOKS),
 }
 READS = "index-lookup"
 
@@ -132,7 +131,7 @@ def test_a_look_up_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_quarantines(tmp_path: Path) -> None:
-    """--restore and --delete-older-than look, too, until --apply; behind `clean --garbage` they act as ever."""
+    """--restore and --delete-older-than look, too, until --apply."""
     table = RECIPES["orphans"](tmp_path)
 
     def files() -> dict[str, str]:
@@ -142,46 +141,20 @@ def test_quarantines(tmp_path: Path) -> None:
     first = files()
     with machine(table) as run:
 
-        def manage(*words: str, old: bool = False) -> bool:
+        def manage(*words: str) -> bool:
             """Whether it changed a byte."""
             before = digest(table.path)
-            command = ["clean", "--garbage"] if old else ["orphan-files"]
-            done = run([*command, "--base-path", str(table.path), *words])
+            done = run(["orphan-files", "--base-path", str(table.path), *words])
             assert done.code == 0, done
             return digest(table.path) != before
 
         assert manage("--apply")
-        for old in (False, True):
-            assert not manage("--restore", table.quarantine, "--dry-run", old=old)
-            assert not manage("--delete-older-than", "0", "--dry-run", old=old)
+        assert not manage("--restore", table.quarantine, "--dry-run")
+        assert not manage("--delete-older-than", "0", "--dry-run")
         assert not manage("--restore", table.quarantine)
         assert not manage("--delete-older-than", "0")
         assert manage("--restore", table.quarantine, "--apply")
         assert files() == first
-        assert manage("--apply", old=True)
-        assert manage("--restore", table.quarantine, old=True)
-        assert files() == first
         assert manage("--apply")
         assert manage("--delete-older-than", "0", "--apply")
         assert not table.quarantine
-
-
-def test_the_old_spelling_deletes_at_once(tmp_path: Path) -> None:
-    table = RECIPES["orphans"](tmp_path)
-    with machine(table) as run:
-        assert run(["clean", "--garbage", "--base-path", str(table.path), "--apply"]).code == 0
-        assert table.quarantine
-        assert run(["clean", "--garbage", "--base-path", str(table.path), "--delete-older-than", "0"]).code == 0
-        assert not table.quarantine
-
-
-def test_repair_is_apply(tmp_path: Path) -> None:
-    table = RECIPES["wrong-metadata"](tmp_path)
-    before = digest(table.path)
-    words = ["validate", "--base-path", str(table.path)]
-    with machine(table) as run:
-        assert run([*words, "--repair", "--dry-run"]).code == 2
-        assert digest(table.path) == before
-        done = run([*words, "--repair", "--format", "json"])
-        assert (done.code, json.loads(done.out)["action"]) == (0, "repair")
-        assert run(words).code == 0

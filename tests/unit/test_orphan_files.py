@@ -607,7 +607,7 @@ def test_the_report(release: str, tmp_path: Path) -> None:
     ]
     assert report.tables["kept"] == [{"reason": Kept.YOUNG.value, "files": 1, "bytes": (path / young).stat().st_size}]
     assert (report.files.before, report.files.after, report.bytes.before) == (3, None, 2 * size + 1)
-    assert (report.service, report.action, report.exit_code) == ("garbage", "find", 0)
+    assert (report.service, report.action, report.exit_code) == ("orphan-files", "find", 0)
     json.dumps(report.document())
 
 

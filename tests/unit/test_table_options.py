@@ -247,7 +247,7 @@ def test_extreme_numbers_are_values_or_sentences(
         Phase.WRITE: ["schedule", "--dry-run"],
         Phase.CLEAN: ["clean", "--dry-run"],
         Phase.REPAIR: ["recover"],
-        Phase.INDEX: ["clean", "--garbage"],
+        Phase.INDEX: ["orphan-files"],
     }
     for phase, command in commands.items():
         for one in numbers:

@@ -626,7 +626,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = capsys.readouterr()
     assert "stale file" in told.out and "failed" in told.out
     assert "1 difference between the metadata table and the table" in told.err and "--apply" in told.err
-    assert app.run(["validate", "--base-path", str(path), "--repair", *quick]) == 0
+    assert app.run(["validate", "--base-path", str(path), "--apply", *quick]) == 0
     assert "1 record of the metadata table written again" in capsys.readouterr().out
 
 

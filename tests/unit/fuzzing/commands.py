@@ -77,13 +77,13 @@ def commands(table: Path, keys_file: Path) -> Mapping[str, Command]:
         Command("execute", ("execute",)),
         Command("clean --dry-run", ("clean", "--dry-run", *_RETENTION), is_dry=True),
         Command("clean", ("clean", *_RETENTION)),
-        Command("garbage", ("clean", "--garbage", "--min-age", "0"), is_dry=True),
-        Command("garbage --apply", ("clean", "--garbage", "--apply", "--min-age", "0")),
-        Command("garbage --delete", ("clean", "--garbage", "--delete-older-than", "0")),
+        Command("orphan-files", ("orphan-files", "--min-age", "0"), is_dry=True),
+        Command("orphan-files --apply", ("orphan-files", "--apply", "--min-age", "0")),
+        Command("orphan-files --delete", ("orphan-files", "--apply", "--delete-older-than", "0")),
         Command("recover", ("recover",), is_dry=True),
         Command("recover --apply", ("recover", "--apply", "--abandoned-after", "0")),
         Command("validate", ("validate",), is_dry=True),
-        Command("validate --repair", ("validate", "--repair")),
+        Command("validate --apply", ("validate", "--apply")),
     ]
     if RECORD_INDEX in opened.config.metadata_partitions:
         all_of_them.append(Command("index-lookup", ("index-lookup", "--keys-file", str(keys_file)), is_dry=True))
@@ -93,8 +93,8 @@ def commands(table: Path, keys_file: Path) -> Mapping[str, Command]:
         all_of_them.append(Command("index-bootstrap --resume", ("index-bootstrap", "--resume", *groups)))
     quarantines = table / ".hoodie/.hudi_services/quarantine"
     for one in sorted(quarantines.iterdir()) if quarantines.exists() else ():
-        words = ("clean", "--garbage", "--restore", one.name)
-        all_of_them.append(Command("garbage --restore", words, changes_view=True))
+        words = ("orphan-files", "--apply", "--restore", one.name)
+        all_of_them.append(Command("orphan-files --restore", words, changes_view=True))
     writes = opened.timeline.completed_writes()
     if writes:
         last = ("rollback", "--instant", writes[-1].ts, "--completed")
