@@ -1,13 +1,15 @@
 """The result of a call of the Python API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from ..runs.report import Report, State
-from .report_tables import arrow_tables
+from ..runs.report_rows import Row, columns
+
+_TYPES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -27,7 +29,7 @@ class Result:
     dry_run: bool
     warnings: tuple[str, ...]
     tables: Mapping[str, pa.Table] = field(compare=False)
-    """The lists of the report by name, as Arrow."""
+    """The lists of the report by name, as Arrow: with the same columns and types in every run, empty lists included."""
     report: Mapping[str, Any] = field(compare=False)
     """The whole report as JSON values, see docs/report.md."""
 
@@ -43,7 +45,7 @@ class Result:
             reason=document["reason"],
             dry_run=report.dry_run,
             warnings=tuple(document["warnings"]),
-            tables=arrow_tables(report),
+            tables={kind.list_name: _table(kind, rows) for kind, rows in report.lists.items()},
             report=document,
         )
 
@@ -62,3 +64,10 @@ class Result:
         more = "".join(f", {name}={value!r}" for name, value in shown.items() if value)
         tables = f", tables={sorted(self.tables)}" if self.tables else ""
         return f"<Result of {self.service} {self.action}: {self.state.value}{more}{tables}>"
+
+
+def _table(kind: type[Row], rows: Sequence[Row]) -> pa.Table:
+    values = [row.values() for row in rows]
+    return pa.table(
+        {name: pa.array([row.get(name) for row in values], _TYPES[one]) for name, one in columns(kind).items()}
+    )

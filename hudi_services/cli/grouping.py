@@ -7,11 +7,31 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..runs.report import Row
+from ..runs.report_rows import (
+    ArchiveFileRow,
+    AttemptRow,
+    ClusteringGroupRow,
+    ClusteringSliceRow,
+    CompactionGroupRow,
+    CompactionSliceRow,
+    DeletedRow,
+    DifferenceRow,
+    DroppedGroupRow,
+    PartitionRow,
+    PendingCleanRow,
+    PendingInstantRow,
+    QuarantineRow,
+    RollbackRow,
+    Row,
+    UnsureRow,
+    Value,
+    Values,
+    VisibleAgainRow,
+)
 
 Told: TypeAlias = tuple[tuple[str, str], ...]
 """Fields of a row with the words around them: `{}` stands for the value. Fields without a value are left out."""
-Cell: TypeAlias = Callable[[str, str | int | float | bool | None], str]
+Cell: TypeAlias = Callable[[str, Value], str]
 """Gives the text of a field's value."""
 
 _MOST_GROUPS = 8
@@ -41,7 +61,7 @@ class Grouping:
     always: bool = False
     """Whether short lists are told by groups, too."""
 
-    def fields(self, row: Row, given_up: Collection[str]) -> list[str]:
+    def fields(self, row: Values, given_up: Collection[str]) -> list[str]:
         """The fields in which the rows of a group are the same, for the group of `row`."""
         free = {*given_up, *(self.by_cause if row.get(self.cause) else ())}
         return [field for field, _ in self.kind if field not in free]
@@ -60,8 +80,9 @@ _FILES: Told = (("files", "{} files"), ("bytes", "{}"))
 _LOGS: Told = (("log_files", "{} log files"), ("log_bytes", "{} in log files"))
 _PLACE: Told = (("data_partition", "{}"), ("file", "/{}"))
 _SLICE: Told = (("partition", "{}"), ("file_id", "/{}"))
-_GROUPINGS = {
-    "differences": Grouping(
+_OF_PARTITIONS = Grouping(sums=_FILES, example=(("partition", "{}"),), noun="partitions")
+_GROUPINGS: dict[type[Row], Grouping] = {
+    DifferenceRow: Grouping(
         kind=(
             ("severity", "{}: "),
             ("kind", "{}"),
@@ -76,65 +97,64 @@ _GROUPINGS = {
         first="severity",
         always=True,
     ),
-    "unsure": Grouping(
+    UnsureRow: Grouping(
         kind=(("reason", "{}"), ("metadata_partition", " ({})")),
         example=_PLACE,
         gives_up=("metadata_partition",),
         always=True,
     ),
-    "file_slices": Grouping(kind=(("reason", "{}"),), sums=(("bytes", "{}"), *_LOGS), example=_SLICE),
-    "clustering_groups": Grouping(
+    ClusteringSliceRow: Grouping(kind=(("reason", "{}"),), sums=(("bytes", "{}"),), example=_SLICE),
+    CompactionSliceRow: Grouping(kind=(("reason", "{}"),), sums=(("bytes", "{}"), *_LOGS), example=_SLICE),
+    ClusteringGroupRow: Grouping(
         kind=(("decoded", "decoded: {}"),),
         sums=(*_FILES, ("rows", "{} rows"), ("new_files", "{} new files"), ("new_bytes", "about {}")),
         example=(("group", "group {}"), ("partition", " in {}")),
         noun="groups",
     ),
-    "compaction_groups": Grouping(sums=(("bytes", "{}"), *_LOGS), example=_SLICE, noun="file groups"),
-    "dropped_groups": Grouping(
+    CompactionGroupRow: Grouping(sums=(("bytes", "{}"), *_LOGS), example=_SLICE, noun="file groups"),
+    DroppedGroupRow: Grouping(
         kind=(("why", "{}"),),
         sums=(("files", "{} files"),),
         example=(("group", "group {}"), ("partition", " in {}"), ("why", ": {}")),
         gives_up=("why",),
         noun="groups",
     ),
-    "deleted": Grouping(
+    DeletedRow: Grouping(
         kind=(("rule", "{}"), ("whole_partition", ", and the whole partition")),
         sums=_FILES,
         example=(("partition", "{}"),),
         noun="partitions",
     ),
-    "pending": Grouping(
+    PendingCleanRow: Grouping(
         kind=(("state", "{}"), ("policy", ", {}")), sums=(("files", "{} files"),), example=(("instant", "{}"),)
     ),
-    "partitions": Grouping(sums=_FILES, example=(("partition", "{}"),), noun="partitions"),
-    "visible_again": Grouping(sums=_FILES, example=(("partition", "{}"),), noun="partitions"),
-    "rollbacks": Grouping(kind=(("action", "{}"),), example=(("instant", "{}"), ("of", " of {}"))),
-    "attempts": Grouping(
+    PartitionRow: _OF_PARTITIONS,
+    VisibleAgainRow: _OF_PARTITIONS,
+    RollbackRow: Grouping(kind=(("action", "{}"),), example=(("instant", "{}"), ("of", " of {}"))),
+    AttemptRow: Grouping(
         kind=(("reason", "{}"), ("action", " ({})")), sums=_FILES, example=(("attempt", "{}"), ("oldest", ", from {}"))
     ),
-    "quarantines": Grouping(sums=_FILES, example=(("quarantine", "{}"),), noun="quarantines"),
-    "instants": Grouping(
+    QuarantineRow: Grouping(sums=_FILES, example=(("quarantine", "{}"),), noun="quarantines"),
+    PendingInstantRow: Grouping(
         kind=(("decision", "{}"), ("action", ": {}"), ("state", ", {}"), ("done", ": {}")),
         example=(("instant", "{}"), ("why", ": {}")),
         gives_up=("done", "state"),
     ),
-    "archive_files": Grouping(kind=(("timeline", "{}"),), example=(("file", "{}"),)),
+    ArchiveFileRow: Grouping(kind=(("timeline", "{}"),), example=(("file", "{}"),)),
 }
 """The lists of reports that grow with the table."""
 
 
-def grouping_of(name: str, rows: Sequence[Row], *, is_long: bool = False) -> Grouping | None:
-    """How the list `name` is told by groups; None for a list that is shown row by row.
+def grouping_of(kind: type[Row], count: int, *, is_long: bool = False) -> Grouping | None:
+    """How a list of `count` rows is told by groups; None for a list that is shown row by row.
 
     `is_long`: the rows take many lines, however many they are.
     """
-    found = _GROUPINGS.get(name)
-    if found is None or not rows or found.example[0][0] not in rows[0]:
-        return None
-    return found if found.always or is_long or len(rows) > _LONG else None
+    found = _GROUPINGS.get(kind)
+    return found if found is not None and count and (found.always or is_long or count > _LONG) else None
 
 
-def grouped(rows: Sequence[Row], how: Grouping, cell: Cell) -> list[Group]:
+def grouped(rows: Sequence[Values], how: Grouping, cell: Cell) -> list[Group]:
     """The groups of the rows, at most as many as a person reads: the last one may have rows of several kinds."""
     given_up: tuple[str, ...] = ()
     found = _divided(rows, how, given_up)
@@ -147,16 +167,16 @@ def grouped(rows: Sequence[Row], how: Grouping, cell: Cell) -> list[Group]:
     return [_told(one, how, given_up, cell) for one in found]
 
 
-def _divided(rows: Sequence[Row], how: Grouping, given_up: Collection[str]) -> list[list[Row]]:
+def _divided(rows: Sequence[Values], how: Grouping, given_up: Collection[str]) -> list[list[Values]]:
     """The rows of each group, the groups in their order."""
-    found: dict[tuple[object, ...], list[Row]] = {}
+    found: dict[tuple[object, ...], list[Values]] = {}
     for row in rows:
         found.setdefault(tuple((field, row.get(field)) for field in how.fields(row, given_up)), []).append(row)
     ranks = {value: rank for rank, value in enumerate(dict.fromkeys(row.get(how.first) for row in rows))}
     return sorted(found.values(), key=lambda one: (ranks[one[0].get(how.first)], -len(one)))
 
 
-def _told(rows: Sequence[Row], how: Grouping, given_up: Collection[str], cell: Cell) -> Group:
+def _told(rows: Sequence[Values], how: Grouping, given_up: Collection[str], cell: Cell) -> Group:
     example = rows[0]
     kind = "".join(words.format(told) for field, words in how.kind if (told := _values(rows, field, cell)))
     sums: dict[str, int] = {
@@ -171,7 +191,7 @@ def _told(rows: Sequence[Row], how: Grouping, given_up: Collection[str], cell: C
     return Group(len(rows), f"{kind} ({', '.join(added)})" if added else kind, ", ".join(filter(None, places)))
 
 
-def _values(rows: Sequence[Row], field: str, cell: Cell) -> str:
+def _values(rows: Sequence[Values], field: str, cell: Cell) -> str:
     """The values that the rows have in one field, some of them when there are many."""
     found = [cell(field, value) for value in dict.fromkeys(row.get(field) for row in rows) if value]
     if len(found) > _MOST_VALUES:
@@ -179,6 +199,6 @@ def _values(rows: Sequence[Row], field: str, cell: Cell) -> str:
     return " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
 
 
-def _words(row: Row, pieces: Told, cell: Cell) -> str:
+def _words(row: Values, pieces: Told, cell: Cell) -> str:
     told = (words.format(cell(field, value)) for field, words in pieces if (value := row.get(field)) or value == 0)
     return "".join(told).lstrip(" ,:/")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import DEFAULT_SOURCE
-from ..runs.report import InOut, Report, Row, State
+from ..runs.report import InOut, Report, State
+from ..runs.report_rows import Row, Value, Values
 from .grouping import Grouping, grouped, grouping_of
 from .terminal import harmless, harmless_json
 
@@ -48,7 +49,9 @@ def as_tables(report: Report, verbose: bool) -> str:
         if report.reason:
             console.print(_text(report.reason))
         console.print(_facts(report))
-        lists = [_List(name, rows, console.width, verbose) for name, rows in report.tables.items()]
+        lists = [
+            _List(kind, [row.values() for row in rows], console.width, verbose) for kind, rows in report.lists.items()
+        ]
         for table in (_left_out(report), *(one.table() for one in lists), _checks(report), _options(report, verbose)):
             if table.row_count:
                 console.print(table)
@@ -106,8 +109,8 @@ def _left_out(report: Report) -> "Table":
 class _List:
     """One of the report's lists, as the console shows it. Of long lists, rows may lack fields that others have."""
 
-    name: str
-    rows: Sequence[Row]
+    kind: type[Row]
+    rows: Sequence[Values]
     width: int
     """Of the console, in characters."""
     verbose: bool
@@ -125,11 +128,11 @@ class _List:
     def _grouping(self) -> Grouping | None:
         fields = self._widths
         lines = len(self.rows) * (1 if self._fits(fields) else len(fields))
-        return None if self.verbose else grouping_of(self.name, self.rows, is_long=lines > _MOST_ROWS)
+        return None if self.verbose else grouping_of(self.kind, len(self.rows), is_long=lines > _MOST_ROWS)
 
     @property
     def _title(self) -> str:
-        return self.name.replace("_", " ")
+        return self.kind.list_name.replace("_", " ")
 
     @property
     def _cells(self) -> list[dict[str, str]]:
@@ -145,7 +148,8 @@ class _List:
         }
 
     def _fits(self, widths: Mapping[str, int]) -> bool:
-        return sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values()) <= self.width
+        columns = [one if one <= _FOLDED else _NARROWEST for one in widths.values()]
+        return sum(columns) + 3 * len(columns) - 1 <= self.width
 
     def _by_groups(self, how: Grouping) -> "Table":
         from rich.table import Table
@@ -185,7 +189,7 @@ class _List:
         return table
 
 
-def _cell(field: str, value: str | int | float | bool | None) -> str:
+def _cell(field: str, value: Value) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

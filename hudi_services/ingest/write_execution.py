@@ -37,7 +37,8 @@ from ..parquet.avro_type import avro_columns
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..runs.metadata_services import metadata_services
-from ..runs.report import Check, CheckResult, InOut, Report, Row
+from ..runs.report import Check, CheckResult, InOut, Report
+from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.settings import (
     bucket_index,
@@ -143,22 +144,22 @@ class WriteRun:
             tasks = self._tasks(self._table, "", assigned)
         before = [task for task in tasks if task.before is not None]
         appended = sum(task.appended is not None for task in tasks)
-        row: Row = {
-            "partitions": len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
-            "rows": self._kept.count,
+        row = WrittenRow(
+            partitions=len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
+            rows=self._kept.count,
             # Keys are not looked up in buckets: rows for those that are there may be updates.
-            "inserts": None if self._merges_buckets else sum(task.inserts for task in tasks),
-            "updates": None,
-            "deletes": None,
-            "filled_files": sum(not task.changes for task in before),
-            "updated_files": sum(bool(task.changes) for task in before),
-            "replaced_files": len(replaced),
-            "new_files": len(tasks) - len(before) - appended,
-            "max_bytes": None,
-        }
-        self._report.tables["written"] = [row]
+            inserts=None if self._merges_buckets else sum(task.inserts for task in tasks),
+            updates=None,
+            deletes=None,
+            filled_files=sum(not task.changes for task in before),
+            updated_files=sum(bool(task.changes) for task in before),
+            replaced_files=len(replaced),
+            new_files=len(tasks) - len(before) - appended,
+            max_bytes=None,
+        )
+        self._report.show(WrittenRow, [row])
         if appended:
-            self._report.tables["appended"] = [{"log_files": appended, "updates": None, "deletes": None, "bytes": None}]
+            self._report.show(AppendedRow, [AppendedRow(appended, updates=None, deletes=None, bytes=None)])
         self._report.rows = InOut(self._kept.count, None)
         return self._report.looked("dry run: nothing was written")
 
@@ -357,36 +358,34 @@ class WriteRun:
         report.files = InOut(len(old), len(stats))
         report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
         report.rows = InOut(given, sum(one.num_writes for one in stats))
-        report.tables["written"] = [
-            {
-                "partitions": len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
-                "rows": given,
-                "inserts": sum(one.num_inserts for one in stats),
-                "updates": sum(one.num_update_writes for one in stats),
-                "deletes": sum(one.num_deletes for one in stats),
-                "filled_files": len(before) - updated,
-                "updated_files": updated,
-                "replaced_files": len(replaced),
-                "new_files": len(stats) - len(before) - len(logs),
-                "max_bytes": max((one.file_size for one in stats), default=0),
-            }
-        ]
+        row = WrittenRow(
+            partitions=len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
+            rows=given,
+            inserts=sum(one.num_inserts for one in stats),
+            updates=sum(one.num_update_writes for one in stats),
+            deletes=sum(one.num_deletes for one in stats),
+            filled_files=len(before) - updated,
+            updated_files=updated,
+            replaced_files=len(replaced),
+            new_files=len(stats) - len(before) - len(logs),
+            max_bytes=max((one.file_size for one in stats), default=0),
+        )
+        report.show(WrittenRow, [row])
         if logs:
-            row: Row = {
-                "log_files": len(logs),
-                "updates": sum(one.num_writes for one in logs),
-                "deletes": sum(one.num_deletes for one in logs),
-                "bytes": sum(one.file_size for one in logs),
-            }
-            report.tables["appended"] = [row]
+            in_logs = AppendedRow(
+                log_files=len(logs),
+                updates=sum(one.num_writes for one in logs),
+                deletes=sum(one.num_deletes for one in logs),
+                bytes=sum(one.file_size for one in logs),
+            )
+            report.show(AppendedRow, [in_logs])
         kept = self._kept.store.spilled_bytes if self._rows.rule is not None else 0
-        report.tables["memory"] = [
-            {
-                "limit_bytes": self._rows.limit,
-                "peak_bytes": max((result.peak for result in results), default=peak_bytes()),
-                "spilled_bytes": kept + spilled + sum(result.spilled for result in results),
-            }
-        ]
+        memory = WriteMemoryRow(
+            limit_bytes=self._rows.limit,
+            peak_bytes=max((result.peak for result in results), default=peak_bytes()),
+            spilled_bytes=kept + spilled + sum(result.spilled for result in results),
+        )
+        report.show(WriteMemoryRow, [memory])
         phases = sorted({phase for result in results for phase in result.seconds})
         spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
         report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}

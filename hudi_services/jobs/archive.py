@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from ..archival.archive import Archived, look
 from ..archival.archive import archive as run_archive
@@ -9,7 +10,8 @@ from ..archival.selection import Selection
 from ..errors import NothingToDo
 from ..options import keys
 from ..runs.opening import open_supported
-from ..runs.report import Report, Row
+from ..runs.report import Report
+from ..runs.report_rows import ArchivedRow, ArchiveFileRow, TimelineRow
 from ..runs.request import ArchiveRequest
 from ..runs.service_rules import archive_plan
 from ..runs.settings import transaction_settings
@@ -71,33 +73,28 @@ def _why_idle(found: Sequence[Selection]) -> str:
 
 
 def _describe(report: Report, found: Sequence[Selection], archived: Sequence[Sequence[Instant]]) -> None:
-    report.tables["timelines"] = [
-        {
-            "timeline": name,
-            "commits": one.commits,
-            "max_commits": one.most,
-            "min_commits": one.least,
-            "archived_instants": len(instants),
-            "held_by": one.held.why.value if one.held else None,
-            "held_at": one.held.ts if one.held and one.held.ts else None,
-        }
+    timelines = [
+        TimelineRow(
+            timeline=name,
+            commits=one.commits,
+            max_commits=one.most,
+            min_commits=one.least,
+            archived_instants=len(instants),
+            held_by=one.held.why.value if one.held else None,
+            held_at=one.held.ts if one.held and one.held.ts else None,
+        )
         for name, one, instants in zip(_TIMELINES, found, archived, strict=False)
     ]
-    report.tables["archived"] = [
-        row for name, instants in zip(_TIMELINES, archived, strict=False) for row in _by_action(name, instants)
-    ]
+    report.show(TimelineRow, timelines)
+    report.show(ArchivedRow, chain.from_iterable(map(_by_action, _TIMELINES, archived)))
 
 
-def _by_action(name: str, instants: Sequence[Instant]) -> list[Row]:
+def _by_action(name: str, instants: Sequence[Instant]) -> list[ArchivedRow]:
     counts = Counter(one.action.value for one in instants)
     times = {action: [one.ts for one in instants if one.action.value == action] for action in counts}
-    return [
-        {"timeline": name, "action": action, "instants": counts[action], "first": of[0], "last": of[-1]}
-        for action, of in sorted(times.items())
-    ]
+    return [ArchivedRow(name, action, counts[action], of[0], of[-1]) for action, of in sorted(times.items())]
 
 
 def _name_files(report: Report, done: Sequence[Archived]) -> None:
-    report.tables["archive_files"] = [
-        {"timeline": name, "file": file} for name, one in zip(_TIMELINES, done, strict=False) for file in one.files
-    ]
+    named = zip(_TIMELINES, done, strict=False)
+    report.show(ArchiveFileRow, (ArchiveFileRow(name, file) for name, one in named for file in one.files))

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from ..archival.selection import bounds_of_table, select
 from ..attempts.clean import pending_cleans, run_clean
-from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.conflicts import recover_hint
@@ -19,6 +18,7 @@ from ..options import keys
 from ..recovery.findings import abandoned
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
+from ..runs.report_rows import DeletedRow, KeptRow, PendingCleanRow, RetentionRow
 from ..runs.request import CleanRequest
 from ..runs.service_rules import archive_rules, clean_rules
 from ..runs.settings import failed_writes_are_ours, transaction_settings
@@ -187,11 +187,12 @@ def _execute(
 def _dry_run(
     wanted: CleanRequest, table: Snapshot, pending: Iterable[Instant], rules: CleanRules | None, report: Report
 ) -> Report:
-    report.tables["pending"] = [
+    planned = [
         _pending_row(instant, table.timeline.read_cleaner_plan(instant))
         for instant in pending
         if table.timeline.sizes.get(table.timeline.requested_name(instant))
     ]
+    report.show(PendingCleanRow, planned)
     found = None
     if rules is not None:
         with report.phase("plan"):
@@ -201,14 +202,14 @@ def _dry_run(
             _look_at_what_holds_back(wanted, table, found, settings, report)
     if failed_writes_are_ours(wanted.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
-    if found is not None and found.plan is None and not report.tables["pending"]:
+    if found is not None and found.plan is None and not planned:
         raise NothingToDo(found.why_empty)
     return report.looked(_DRY_RUN)
 
 
-def _pending_row(instant: Instant, plan: CleanerPlan) -> dict[str, str | int]:
+def _pending_row(instant: Instant, plan: CleanerPlan) -> PendingCleanRow:
     files = sum(map(len, plan.files.values()))
-    return {"instant": instant.ts, "state": instant.state.name.lower(), "policy": plan.policy, "files": files}
+    return PendingCleanRow(instant.ts, instant.state.name.lower(), plan.policy, files)
 
 
 def _describe(report: Report, rules: CleanRules, found: CleanPlanning) -> None:
@@ -216,23 +217,19 @@ def _describe(report: Report, rules: CleanRules, found: CleanPlanning) -> None:
     report.files = InOut(sum(tally.files for _, _, tally in gone), None)
     report.bytes = InOut(sum(tally.bytes for _, _, tally in gone), None)
     earliest, pending = found.horizon.earliest, found.horizon.held_back_by
-    report.tables["retention"] = [
-        {
-            "policy": rules.retention.policy.value,
-            "earliest_to_retain": earliest.ts if earliest else None,
-            "held_back_by": f"{pending.action.value} {pending.ts}" if pending else None,
-            "partitions": found.looked_at,
-        }
-    ]
-    deleted_partitions = set(found.plan.partitions_to_delete) if found.plan else set()
-    report.tables["deleted"] = [
-        _row(choice, why.value, tally) | {"whole_partition": choice.partition in deleted_partitions}
-        for choice, why, tally in gone
-    ]
-    report.tables["kept"] = [
-        {"rule": why.value, "files": tally.files, "bytes": tally.bytes} for why, tally in found.kept.items()
-    ]
-
-
-def _row(choice: Choice, rule: str, tally: Tally) -> dict[str, str | int]:
-    return {"partition": choice.partition, "rule": rule, "files": tally.files, "bytes": tally.bytes}
+    retention = RetentionRow(
+        policy=rules.retention.policy.value,
+        earliest_to_retain=earliest.ts if earliest else None,
+        held_back_by=f"{pending.action.value} {pending.ts}" if pending else None,
+        partitions=found.looked_at,
+    )
+    report.show(RetentionRow, [retention])
+    whole = set(found.plan.partitions_to_delete) if found.plan else set()
+    report.show(
+        DeletedRow,
+        (
+            DeletedRow(choice.partition, why.value, tally.files, tally.bytes, choice.partition in whole)
+            for choice, why, tally in gone
+        ),
+    )
+    report.show(KeptRow, (KeptRow(why.value, tally.files, tally.bytes) for why, tally in found.kept.items()))

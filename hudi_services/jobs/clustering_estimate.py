@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import zip_longest
 
 from ..clustering.estimate import GroupEstimate, estimate_group
 from ..clustering.plan import sized_slices
@@ -12,9 +11,9 @@ from ..errors import HudiServicesError
 from ..options import keys
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
-from ..runs.report import InOut, Report, Row
+from ..runs.report import InOut, Report
+from ..runs.report_rows import ClusteringGroupRow, EstimatedGroupRow, TaskMemoryRow
 from ..runs.request import ClusteringRequest
-from ..runs.rewrite_tasks import memory_row
 from ..snapshot import Snapshot
 from .clustering_tasks import rewrite_tasks
 
@@ -64,33 +63,30 @@ def _first(tasks: Sequence[RewriteTask]) -> list[RewriteTask]:
 
 
 def _tell(estimates: Sequence[GroupEstimate], memory: TaskMemory, report: Report) -> None:
-    groups: list[Row] = []
-    for group, estimate in zip_longest(report.tables["clustering_groups"], estimates):
-        groups.append(group if estimate is None else {**group, **_of_group(estimate)})
-    report.tables["clustering_groups"] = groups
+    planned = report.shown(ClusteringGroupRow)
+    estimated = [_estimated(group, estimate) for group, estimate in zip(planned, estimates, strict=False)]
+    groups = [*estimated, *planned[len(estimates) :]]
+    report.show(ClusteringGroupRow, groups)
     # Groups without an estimate count by their bytes.
-    share = _sum(groups, "bytes") / max(1, _sum(groups[: len(estimates)], "bytes"))
+    share = sum(group.bytes for group in groups) / max(1, sum(group.bytes for group in estimated))
     rows = round(sum(estimate.rows for estimate in estimates) * share)
     report.rows = InOut(rows, rows)
     report.bytes = InOut(report.bytes.before, round(sum(sum(estimate.new_files) for estimate in estimates) * share))
-    report.files = InOut(report.files.before, _sum(groups, "new_files"))
+    report.files = InOut(report.files.before, sum(group.new_files for group in groups))
     spilled = round(sum(estimate.spilled for estimate in estimates) * share)
-    report.tables["memory"] = [memory_row(memory, max(estimate.memory for estimate in estimates), spilled, None)]
+    peak = max(estimate.memory for estimate in estimates)
+    report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, spilled, None)])
 
 
-def _of_group(estimate: GroupEstimate) -> Row:
-    return {
-        "rows": estimate.rows,
-        "new_files": len(estimate.new_files),
-        "new_bytes": sum(estimate.new_files),
-        "new_file_bytes": max(estimate.new_files, default=0),
-        "memory_bytes": estimate.memory,
-        "decoded": estimate.decoded,
-    }
-
-
-def _sum(groups: Sequence[Row], name: str) -> int:
-    return sum(int(group[name] or 0) for group in groups)
+def _estimated(group: ClusteringGroupRow, estimate: GroupEstimate) -> EstimatedGroupRow:
+    return EstimatedGroupRow(
+        **vars(replace(group, new_files=len(estimate.new_files))),
+        rows=estimate.rows,
+        new_bytes=sum(estimate.new_files),
+        new_file_bytes=max(estimate.new_files, default=0),
+        memory_bytes=estimate.memory,
+        decoded=estimate.decoded,
+    )
 
 
 def _assumed_memory(wanted: ClusteringRequest) -> int:

@@ -18,6 +18,7 @@ from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
 from ..rewriting.task import RewriteTask
 from ..runs.report import InOut, Report
+from ..runs.report_rows import ClusteringGroupRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
 from ..runs.running import Running, started
@@ -125,16 +126,13 @@ def _dry_run(
     sizes = _live_sizes(table, {group[0].partition for group in left.values()})
     group_bytes = [sum(sizes[one.partition, one.file_id] for one in group) for group in left.values()]
     named = [group for group in plan.groups if group.slices]
-    report.tables["clustering_groups"] = [
-        {
-            "group": number,
-            "partition": group[0].partition,
-            "files": len(group),
-            "bytes": size,
-            "new_files": named[number].output_groups,
-        }
-        for (number, group), size in zip(left.items(), group_bytes, strict=True)
-    ]
+    report.show(
+        ClusteringGroupRow,
+        (
+            ClusteringGroupRow(number, group[0].partition, len(group), size, named[number].output_groups)
+            for (number, group), size in zip(left.items(), group_bytes, strict=True)
+        ),
+    )
     report.bytes = InOut(sum(group_bytes), None)
     if left:
         add_estimate(wanted, table, replace(plan, groups=tuple(named[number] for number in left)), report)

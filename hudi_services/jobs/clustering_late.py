@@ -26,6 +26,7 @@ from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
 from ..model import FileSlice
 from ..options import keys
 from ..runs.report import InOut, Report
+from ..runs.report_rows import PublicationRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import carry_out
 from ..runs.running import Running, started
@@ -182,7 +183,7 @@ class _Run:
             raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
 
     def _told(self, way: str, pending_seconds: float, report: Report) -> Report:
-        report.tables["publication"] = [{"way": way, "pending_seconds": round(pending_seconds, 3)}]
+        report.show(PublicationRow, [PublicationRow(way, round(pending_seconds, 3))])
         return report
 
 

@@ -14,7 +14,8 @@ from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
-from ..runs.report import InOut, Report, Row
+from ..runs.report import InOut, Report
+from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import warn_of_unfit
 from ..runs.settings import commits_between, plan_rules, transaction_settings
@@ -141,17 +142,14 @@ def _describe(planned: Planned, report: Report) -> None:
     report.bytes = InOut(planned.bytes, None)
     report.left_out = {reason: n for reason, n in selection.reasons.items() if reason != Reason.PICKED.value}
     if selection.verdicts is not None:
-        report.tables["clustering_groups"] = [
-            {
-                "group": number,
-                "partition": group.partition,
-                "files": len(group.slices),
-                "bytes": group.size,
-                "new_files": group.outputs,
-            }
-            for number, group in enumerate(selection.groups)
-        ]
-        report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
+        report.show(
+            ClusteringGroupRow,
+            (
+                ClusteringGroupRow(number, group.partition, len(group.slices), group.size, group.outputs)
+                for number, group in enumerate(selection.groups)
+            ),
+        )
+        report.show(ClusteringSliceRow, map(_verdict, selection.verdicts))
     # A plan that was made again under the lock replaces these warnings of the earlier plan.
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning and warning != _IN_BUCKETS]
     if planned.in_buckets:
@@ -162,11 +160,7 @@ def _describe(planned: Planned, report: Report) -> None:
             report.warnings.append(f"{count} {_LEFT}: {reason.value}")
 
 
-def _verdict(one: Verdict) -> Row:
-    return {
-        "partition": one.slice.partition,
-        "file_id": one.slice.file_id,
-        "bytes": one.slice.base_bytes,
-        "reason": one.reason,
-        "group": one.group,
-    }
+def _verdict(one: Verdict) -> ClusteringSliceRow:
+    return ClusteringSliceRow(
+        one.slice.partition, one.slice.file_id, one.slice.base_bytes, reason=one.reason, group=one.group
+    )

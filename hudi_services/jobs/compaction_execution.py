@@ -19,6 +19,7 @@ from ..model import FileSlice, MergedLogs, WriteStat
 from ..rewriting.rewrite import RewriteResult
 from ..rows.output import NewFile
 from ..runs.report import InOut, Report
+from ..runs.report_rows import CompactionGroupRow
 from ..runs.request import CompactionRequest
 from ..runs.rewrite_tasks import task_maker
 from ..runs.rewriting import Rewrite, carry_out, next_slice_stat
@@ -105,16 +106,13 @@ def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> R
     if not slices:
         raise NothingToDo(f"every file group of the compaction {instant.ts} was replaced since")
     report.dry_run = True
-    report.tables["compaction_groups"] = [
-        {
-            "partition": one.partition,
-            "file_id": one.file_id,
-            "bytes": one.base_bytes,
-            "log_files": len(one.log_files),
-            "log_bytes": one.log_bytes,
-        }
-        for one in slices
-    ]
+    report.show(
+        CompactionGroupRow,
+        (
+            CompactionGroupRow(one.partition, one.file_id, one.base_bytes, len(one.log_files), one.log_bytes)
+            for one in slices
+        ),
+    )
     if instant.state is State.INFLIGHT:
         report.warnings.append(
             "an earlier attempt at this plan is not finished: the next run continues it, or rolls it back"

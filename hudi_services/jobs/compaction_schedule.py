@@ -10,6 +10,7 @@ from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
 from ..options import keys
 from ..runs.report import InOut, Report
+from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
 from ..runs.service_rules import compaction_rules
 from ..runs.settings import transaction_settings
@@ -80,17 +81,16 @@ def _describe(planned: Planned, report: Report, *, explain: bool) -> None:
     report.bytes = InOut(sum(one.size for one in slices), None)
     report.left_out = {reason: n for reason, n in planned.reasons.items() if reason != Reason.PICKED.value}
     if explain:
-        report.tables["file_slices"] = [
-            {
-                "partition": one.partition,
-                "file_id": one.file_id,
-                "bytes": one.base_bytes,
-                "log_files": len(one.log_files),
-                "log_bytes": one.log_bytes,
-                "reason": reason,
-            }
-            for one, reason in sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))
-        ]
+        verdicts = sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))
+        report.show(
+            CompactionSliceRow,
+            (
+                CompactionSliceRow(
+                    one.partition, one.file_id, one.base_bytes, len(one.log_files), one.log_bytes, reason
+                )
+                for one, reason in verdicts
+            ),
+        )
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
     if count := planned.reasons[WAITING]:
         report.warnings.append(f"{count} {_LEFT}: {WAITING}")

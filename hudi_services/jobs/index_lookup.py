@@ -10,6 +10,7 @@ from ..metadata.records.keys import RECORD_INDEX
 from ..options import Options, keys
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
+from ..runs.report_rows import LocationRow
 from ..runs.request import LookupRequest
 from ..storage import Storage
 
@@ -17,7 +18,8 @@ from ..storage import Storage
 def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
     """Look up `wanted.keys`; the report lists the keys that were found. `storage` replaces that of `base_path`."""
     report = Report.start(wanted)
-    report.tables["locations"] = find_locations(wanted, storage, report).to_pylist()
+    places = find_locations(wanted, storage, report)
+    report.show(LocationRow, map(LocationRow, *(column.to_pylist() for column in places.columns)))
     return report.completed(None)
 
 

@@ -19,7 +19,8 @@ from ..commit.conflicts import WriterAtWork
 from ..engine import Engine
 from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, keys, writing_keys
-from ..runs.report import Report, Row, State, sentence
+from ..runs.report import Report, State, sentence
+from ..runs.report_rows import ServiceRow
 from ..runs.request import (
     ArchiveRequest,
     CleanRequest,
@@ -115,8 +116,8 @@ class InlineServices:
         if done.state is State.IDLE:
             return
         self.table = refresh(self.table)
-        row: Row = {"service": name, "action": done.action, "instant": done.instant, "state": done.state.value}
-        report.tables.setdefault("services", []).append(row)
+        row = ServiceRow(name, done.action, done.instant, done.state.value)
+        report.show(ServiceRow, [*report.shown(ServiceRow), row])
         if done.exit_code:
             self._failed(name, done.reason or "it is partly done", done.hint, report)
 

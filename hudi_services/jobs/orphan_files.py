@@ -1,6 +1,6 @@
 """The orphan-files job: find files of no instant, move them to a quarantine, restore them, delete them for good."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 
 from ..commit.critical_section import critical_section
@@ -10,7 +10,8 @@ from ..orphan_files.find import find_orphan_files
 from ..orphan_files.model import Ages, Findings, Item, Kept, Total
 from ..orphan_files.quarantine import Moved, Quarantine, check_restore, create, delete, fill, list_quarantines, restore
 from ..runs.opening import open_supported
-from ..runs.report import InOut, Report, Row
+from ..runs.report import InOut, Report
+from ..runs.report_rows import AttemptRow, NoOrphansRow, QuarantineRow
 from ..runs.request import OrphanFilesMode, OrphanFilesRequest
 from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot
@@ -67,7 +68,7 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
     if wanted.dry_run:
         held = check_restore(table, name)
         report.files, report.bytes = InOut(held.files, None), InOut(held.bytes, None)
-        report.tables["quarantines"] = [{"quarantine": name, "files": held.files, "bytes": held.bytes}]
+        report.show(QuarantineRow, [QuarantineRow(name, held.files, held.bytes)])
         return report.looked("dry run: nothing was put back")
     with critical_section(
         table, "restore orphan files", transaction_settings(wanted.options, table.storage)
@@ -108,7 +109,7 @@ def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetim
     old = [one for one in list_quarantines(table.storage) if one.created <= limit]
     if not old:
         raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
-    report.tables["quarantines"] = _quarantine_rows(old)
+    report.show(QuarantineRow, map(_quarantine_row, old))
     return old
 
 
@@ -136,26 +137,13 @@ def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None
     groups: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         groups.setdefault((item.attempt, item.reason.value), []).append(item)
-    report.tables["attempts"] = [
-        {
-            "attempt": attempt or None,
-            "action": next((item.action for item in group if item.action), None),
-            "reason": reason,
-            "files": len(group),
-            "bytes": sum(item.size for item in group),
-            "oldest": _time(min(item.mtime_millis for item in group)),
-            "newest": _time(max(item.mtime_millis for item in group)),
-        }
-        for (attempt, reason), group in sorted(groups.items())
-    ]
+    report.show(AttemptRow, (_attempt_row(*attempt, group) for attempt, group in sorted(groups.items())))
     kept = dict(findings.kept)
     changed = [item for item in findings.items if item not in set(items)]
     if changed:
         kept[Kept.CHANGED] = Total(len(changed), sum(item.size for item in changed))
-    report.tables["kept"] = [
-        {"reason": why.value, "files": total.files, "bytes": total.bytes}
-        for why, total in sorted(kept.items(), key=lambda pair: pair[0].value)
-    ]
+    by_reason = sorted(kept.items(), key=lambda pair: pair[0].value)
+    report.show(NoOrphansRow, (NoOrphansRow(why.value, total.files, total.bytes) for why, total in by_reason))
     report.files = InOut(len(items), None)
     report.bytes = InOut(sum(item.size for item in items), None)
 
@@ -174,11 +162,23 @@ def _end(report: Report, moved: Moved, what: str, hint: str) -> Report:
 def _list_quarantines(storage: Storage, report: Report) -> None:
     found = list_quarantines(storage)
     if found:
-        report.tables["quarantines"] = _quarantine_rows(found)
+        report.show(QuarantineRow, map(_quarantine_row, found))
 
 
-def _quarantine_rows(quarantines: Iterable[Quarantine]) -> list[Row]:
-    return [{"quarantine": one.id, "files": one.held.files, "bytes": one.held.bytes} for one in quarantines]
+def _quarantine_row(one: Quarantine) -> QuarantineRow:
+    return QuarantineRow(one.id, one.held.files, one.held.bytes)
+
+
+def _attempt_row(attempt: str, reason: str, items: Sequence[Item]) -> AttemptRow:
+    return AttemptRow(
+        attempt=attempt or None,
+        action=next((item.action for item in items if item.action), None),
+        reason=reason,
+        files=len(items),
+        bytes=sum(item.size for item in items),
+        oldest=_time(min(item.mtime_millis for item in items)),
+        newest=_time(max(item.mtime_millis for item in items)),
+    )
 
 
 def _time(epoch_millis: int) -> str:

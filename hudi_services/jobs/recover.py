@@ -14,6 +14,7 @@ from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
 from ..runs.opening import open_supported
 from ..runs.report import Report, sentence
+from ..runs.report_rows import PendingInstantRow, RepairedInstantRow
 from ..runs.request import RecoverRequest
 from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, refresh
@@ -43,11 +44,11 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
             return report.completed(None) if wanted.apply else report.looked(_DRY_RUN)
         raise _nothing(wanted, table)
     if not wanted.apply:
-        report.tables["instants"] = [_row(one) for one in findings]
+        report.show(PendingInstantRow, map(_row, findings))
         return report.looked(_DRY_RUN, wanted.instant)
     with report.phase("repair"):
         outcomes = _repair(wanted, table, findings, settings)
-    report.tables["instants"] = [_row(one) | {"done": done} for one, done, _ in outcomes]
+    report.show(PendingInstantRow, (RepairedInstantRow(**vars(_row(one)), done=done) for one, done, _ in outcomes))
     failed = [error for _, _, error in outcomes if error is not None]
     if failed:
         hint = failed[0].hint or "run the command again: what was done stays done"
@@ -135,18 +136,18 @@ def _repaired(table: Snapshot, finding: Finding) -> str:
     return finding.instant.ts
 
 
-def _row(finding: Finding) -> dict[str, str | int | None]:
+def _row(finding: Finding) -> PendingInstantRow:
     signs, instant = finding.signs, finding.instant
-    return {
-        "instant": instant.ts,
-        "action": instant.action.value,
-        "state": instant.state.name.lower(),
-        "age": duration(finding.age_millis),
-        "last_sign": f"{duration(finding.silent_millis)} ago" if signs.last_sign_millis else "none",
-        "heartbeat": finding.heartbeat,
-        "markers": signs.markers,
-        "files": finding.files,
-        "decision": finding.decision.value,
-        "why": finding.why,
-        "blocks": finding.blocks,
-    }
+    return PendingInstantRow(
+        instant=instant.ts,
+        action=instant.action.value,
+        state=instant.state.name.lower(),
+        age=duration(finding.age_millis),
+        last_sign=f"{duration(finding.silent_millis)} ago" if signs.last_sign_millis else "none",
+        heartbeat=finding.heartbeat,
+        markers=signs.markers,
+        files=finding.files,
+        decision=finding.decision.value,
+        why=finding.why,
+        blocks=finding.blocks,
+    )

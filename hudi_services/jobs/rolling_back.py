@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ..codecs.rollback_plan import RollbackPlan
 from ..commit.conflicts import refuse_beside_index_builds
@@ -26,7 +26,8 @@ from ..errors import ConflictError, LockBusy, NothingToDo
 from ..model import FileSlice
 from ..options import keys
 from ..runs.opening import open_supported
-from ..runs.report import Report, Row
+from ..runs.report import Report
+from ..runs.report_rows import PartitionRow, RollbackRow, VisibleAgainRow
 from ..runs.request import RepairRequest
 from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, refresh
@@ -34,6 +35,8 @@ from ..storage import Storage
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from ..timeline.stream_checkpoints import last_checkpoint
+
+P = TypeVar("P", bound=PartitionRow)
 
 _DRY_RUN = "dry run: nothing was changed"
 
@@ -79,7 +82,7 @@ def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Ch
             _describe(decided, report)
         with report.phase("roll back"):
             done = _carry_out(wanted, decided, Times(decided.table, settings.skew_millis))
-    report.tables["rollbacks"] = [{"instant": done, "of": decided.plan.ts, "action": decided.plan.action}]
+    report.show(RollbackRow, [RollbackRow(done, of=decided.plan.ts, action=decided.plan.action)])
     return report.completed(decided.plan.ts)
 
 
@@ -203,15 +206,14 @@ def _describe(decided: _Decided, report: Report) -> None:
         for request in decided.plan.requests
         for path in request.files
     ]
-    report.tables["partitions"] = _by_partition(gone)
-    report.tables["visible_again"] = _by_partition(
-        (one.partition, file.size) for one in decided.restored for file in one.files
-    )
+    report.show(PartitionRow, _by_partition(PartitionRow, gone))
+    seen = ((one.partition, file.size) for one in decided.restored for file in one.files)
+    report.show(VisibleAgainRow, _by_partition(VisibleAgainRow, seen))
 
 
-def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:
+def _by_partition(kind: type[P], files: Iterable[tuple[str, int]]) -> list[P]:
     """A row of the report for each partition, from the (partition, bytes) of each file."""
     sizes: dict[str, list[int]] = {}
     for partition, size in files:
         sizes.setdefault(partition, []).append(size)
-    return [{"partition": name, "files": len(found), "bytes": sum(found)} for name, found in sorted(sizes.items())]
+    return [kind(name, len(found), sum(found)) for name, found in sorted(sizes.items())]

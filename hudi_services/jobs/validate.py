@@ -24,13 +24,14 @@ from ..metadata.records.keys import EXPRESSION_INDEX
 from ..metadata.table import MetadataTable
 from ..options import keys
 from ..runs.opening import open_supported
-from ..runs.report import Check, CheckResult, Report, Row
+from ..runs.report import Check, CheckResult, Report
+from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
 from ..runs.request import ValidateRequest
 from ..runs.settings import bloom_settings, session_zone, transaction_settings
 from ..snapshot import Snapshot, current_schema, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
-from ..validation.model import Difference, Findings, Kind, Severity, Unsure, damaged_logs, wanted_records
+from ..validation.model import Difference, Findings, Kind, Severity, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
 
 _MOST_LISTED = 100_000
@@ -151,8 +152,7 @@ def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: R
         complete(now, draft, times)
         forget_runs(now.storage)
     report.instant = draft.done_at
-    rows: list[Row] = [{"metadata_partition": name, "records": count} for name, count in draft.written.items()]
-    report.tables["repaired"] = rows
+    report.show(RepairedPartitionRow, (RepairedPartitionRow(*written) for written in draft.written.items()))
     return draft.written
 
 
@@ -196,15 +196,13 @@ def _count(count: int, what: str) -> str:
 def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> None:
     wrong = Counter(one.index for one in found.differences)
     harmless = Counter(one.index for one in found.of(Severity.HARMLESS))
-    rows: list[Row] = [
-        {"metadata_partition": name, "records": count, "differences": wrong[name], "harmless": harmless[name]}
-        for name, count in found.checked.items()
-    ]
-    unknown = {"records": None, "differences": None, "harmless": None}
-    report.tables["partitions"] = rows + [{"metadata_partition": name, **unknown} for name in found.unchecked]
+    checked = [CheckedPartitionRow(name, n, wrong[name], harmless[name]) for name, n in found.checked.items()]
+    unchecked = [CheckedPartitionRow(name, None, None, None) for name in found.unchecked]
+    report.show(CheckedPartitionRow, [*checked, *unchecked])
     harmful_first = [*found.of(Severity.HARMFUL), *found.of(Severity.HARMLESS)]
-    report.tables["differences"] = [_row(one) for one in harmful_first[:_MOST_LISTED]]
-    report.tables["unsure"] = [_unsure_row(one) for one in found.unsure[:_MOST_LISTED]]
+    report.show(DifferenceRow, map(_row, harmful_first[:_MOST_LISTED]))
+    unsure = found.unsure[:_MOST_LISTED]
+    report.show(UnsureRow, (UnsureRow(one.index, one.partition, one.file, one.reason.value) for one in unsure))
     counted = Counter(one.index for one in _counting(wanted, found))
     report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in found.checked.items()]
     report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, found, name)) for name in found.unchecked]
@@ -244,24 +242,15 @@ def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
     return "this version does not know how to check it"
 
 
-def _row(one: Difference) -> Row:
-    return {
-        "metadata_partition": one.index,
-        "kind": one.kind.value,
-        "severity": one.severity.value,
-        "data_partition": one.partition,
-        "file": one.file,
-        "column": one.column,
-        "key": one.key if one.shard is not None else None,
-        "detail": one.detail,
-        "cause": one.cause,
-    }
-
-
-def _unsure_row(one: Unsure) -> Row:
-    return {
-        "metadata_partition": one.index,
-        "data_partition": one.partition,
-        "file": one.file,
-        "reason": one.reason.value,
-    }
+def _row(one: Difference) -> DifferenceRow:
+    return DifferenceRow(
+        metadata_partition=one.index,
+        kind=one.kind.value,
+        severity=one.severity.value,
+        data_partition=one.partition,
+        file=one.file,
+        column=one.column,
+        key=one.key if one.shard is not None else None,
+        detail=one.detail,
+        cause=one.cause,
+    )

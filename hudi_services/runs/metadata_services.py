@@ -12,7 +12,8 @@ from ..engine import Engine
 from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from ..metadata.table import MetadataTable
-from .report import Report, Row, sentence
+from .report import Report, sentence
+from .report_rows import MetadataCleanRow, MetadataCompactionRow
 from .request import Request
 from .service_rules import metadata_retention, metadata_trigger
 
@@ -32,7 +33,7 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
     def clean(now: MetadataTable, times: Callable[[], str]) -> bool:
         done = clean_metadata(now, metadata_retention(wanted.options), times)
         if done is not None:
-            report.tables["metadata_clean"] = [{"instant": done.instant, "files": done.files}]
+            report.show(MetadataCleanRow, [MetadataCleanRow(done.instant, done.files)])
         return done is not None
 
     def afterwards(metadata: MetadataTable, times: Callable[[], str]) -> bool:
@@ -48,8 +49,8 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")
             return True
         if done is not None:
-            row: Row = {"instant": done.instant, "file_groups": done.file_groups, "log_files": done.log_files}
-            report.tables["metadata_compaction"] = [row]
+            row = MetadataCompactionRow(done.instant, done.file_groups, done.log_files)
+            report.show(MetadataCompactionRow, [row])
         return cleaned or done is not None
 
     return afterwards

@@ -5,10 +5,10 @@ The job fills the report, and ends it with one of `requested`, `completed`, `loo
 """
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from .._version import __version__
 from ..clock import counted
@@ -16,12 +16,12 @@ from ..errors import HudiServicesError, NothingToDo, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
 from ..urls import message_without_secrets, without_secrets
+from .report_rows import Row, Values
 from .request import Request
 
-DOCUMENT_VERSION = 1
+L = TypeVar("L", bound=Row)
 
-Row: TypeAlias = Mapping[str, str | int | float | bool | None]
-"""One line of a list in the report: JSON values by field."""
+DOCUMENT_VERSION = 1
 
 
 class State(str, enum.Enum):
@@ -87,8 +87,8 @@ class Report:
     """File slices that are not in the plan, by reason."""
     decoded: dict[str, int] = field(default_factory=dict)
     """Groups whose rows were decoded, by reason; the others were copied as they were."""
-    tables: dict[str, list[Row]] = field(default_factory=dict)
-    """The lists of the service by name; the rows of one list have the same fields. Names of sizes end in `bytes`."""
+    lists: dict[type[Row], list[Any]] = field(default_factory=dict)
+    """The lists of the service by the class of their rows, see `show`."""
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: Options | None = None
@@ -118,6 +118,14 @@ class Report:
         """Add the time that the context lasts to `seconds[name]`."""
         with counted(self.seconds, name):
             yield
+
+    def show(self, kind: type[L], rows: Iterable[L]) -> None:
+        """Give the report a list, in place of an earlier one of that kind."""
+        self.lists[kind] = list(rows)
+
+    def shown(self, kind: type[L]) -> list[L]:
+        """The list of that kind, empty where there is none."""
+        return self.lists.get(kind, [])
 
     def requested(self, instant: str) -> "Report":
         """End the report: a plan was written."""
@@ -168,6 +176,11 @@ class Report:
         return [*(self.options.warnings if self.options else ()), *self.warnings]
 
     @property
+    def tables(self) -> dict[str, list[Values]]:
+        """The lists by name, as JSON values by column."""
+        return {kind.list_name: [row.values() for row in rows] for kind, rows in self.lists.items()}
+
+    @property
     def settings(self) -> list[Setting]:
         """The options in force for this action."""
         return self.options.in_force(self.phase_of_options) if self.options else []
@@ -198,7 +211,7 @@ class Report:
             "rows": _in_out(self.rows),
             "left_out": dict(self.left_out),
             "decoded": dict(self.decoded),
-            "tables": {name: [dict(row) for row in rows] for name, rows in self.tables.items()},
+            "tables": self.tables,
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],

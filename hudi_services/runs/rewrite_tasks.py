@@ -8,10 +8,9 @@ from ..model import FileSlice
 from ..options.keys import NO_LAYOUT
 from ..rewriting.inputs import Unfit
 from ..rewriting.task import RewriteTask
-from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..snapshot import Snapshot, current_schema
-from .report import Report, Row, sentence
+from .report import Report, sentence
 
 
 def task_maker(
@@ -50,16 +49,6 @@ def warn_of_unfit(report: Report, unfit: Sequence[Unfit]) -> None:
     if unfit:
         first = sentence(unfit[0].error) + (f"; {unfit[0].error.hint}" if unfit[0].error.hint else "")
         report.warnings.append(f"{len(unfit)} file slices {_UNFIT}; the first: {first}")
-
-
-def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:
-    """The row of the report about the memory of tasks, predicted or measured; `peak` in bytes."""
-    return {
-        "limit_bytes": memory.limit,
-        "peak_bytes": peak,
-        "spilled_groups": spilled_groups,
-        "spilled_bytes": spilled_bytes,
-    }
 
 
 def _counted(table: Snapshot) -> tuple[str, ...]:

@@ -35,9 +35,9 @@ from ..rows.output import CHECK, NewFile
 from ..snapshot import Snapshot, refresh
 from ..waiting import Waiting
 from .metadata_services import metadata_services
-from .report import Check, CheckResult, InOut, Report, Row
+from .report import Check, CheckResult, InOut, Report
+from .report_rows import DroppedGroupRow, NewFilesRow, SkippingRow, TaskMemoryRow
 from .request import SparkRequest
-from .rewrite_tasks import memory_row
 from .running import Running
 
 _MOST_PAUSE_SECONDS = 0.5
@@ -213,10 +213,13 @@ def add_dropped_groups(
     report: Report, groups: Mapping[int, Sequence[FileSlice]], why: Mapping[int, HudiServicesError]
 ) -> None:
     """List the groups of a plan that are left out, by number."""
-    report.tables["dropped_groups"] = [
-        {"group": number, "partition": group[0].partition, "files": len(group), "why": why[number].message}
-        for number, group in sorted(groups.items())
-    ]
+    report.show(
+        DroppedGroupRow,
+        (
+            DroppedGroupRow(number, group[0].partition, len(group), why[number].message)
+            for number, group in sorted(groups.items())
+        ),
+    )
 
 
 def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:
@@ -232,7 +235,7 @@ def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, rep
         # Groups that were taken over have no peak.
         peak = max(result.peak for result in results) or None
         spilled = [result.spilled for result in results if result.spilled]
-        report.tables["memory"] = [memory_row(memory, peak, len(spilled), sum(spilled))]
+        report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, len(spilled), sum(spilled))])
     return results
 
 
@@ -267,10 +270,10 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.rows for one in written))
     report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
     if written:
-        report.tables["new_files"] = [_evenness([one.size for one in written])]
+        report.show(NewFilesRow, [_evenness([one.size for one in written])])
     gains = skipping(result.bounds for result in results)
     if gains:
-        report.tables["skipping"] = [asdict(gain) for gain in gains]
+        report.show(SkippingRow, (SkippingRow(**asdict(gain)) for gain in gains))
     # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
     phases = sorted({phase for result in results for phase in result.seconds})
     spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
@@ -282,12 +285,12 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
 
 
-def _evenness(sizes: Sequence[int]) -> Row:
+def _evenness(sizes: Sequence[int]) -> NewFilesRow:
     ordered, mean = sorted(sizes), statistics.fmean(sizes)
-    return {
-        "files": len(sizes),
-        "p50_bytes": ordered[(len(sizes) - 1) // 2],
-        "p95_bytes": ordered[math.ceil(len(sizes) * 0.95) - 1],
-        "max_bytes": ordered[-1],
-        "variation": round(statistics.pstdev(sizes) / mean, 3),
-    }
+    return NewFilesRow(
+        files=len(sizes),
+        p50_bytes=ordered[(len(sizes) - 1) // 2],
+        p95_bytes=ordered[math.ceil(len(sizes) * 0.95) - 1],
+        max_bytes=ordered[-1],
+        variation=round(statistics.pstdev(sizes) / mean, 3),
+    )

@@ -18,12 +18,11 @@ import pytest
 
 import hudi_services
 from hudi_services import errors
-from hudi_services.api import report_tables
 from hudi_services.api.table import Table
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clean
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.runs import config_files
+from hudi_services.runs import config_files, report_rows
 from hudi_services.runs.report import Report
 
 from . import histories
@@ -435,11 +434,12 @@ def test_every_method_is_in_the_page() -> None:
 def test_the_lists_have_the_columns_of_the_page() -> None:
     page = (ROOT / "docs/report.md").read_text(encoding="utf-8").partition("\n## The lists\n")[2]
     sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL))
-    titles = {"clustering": ("schedule", "execute"), "rollback": ("rollback and undo",), "undo": ("rollback and undo",)}
-    for service, lists in report_tables.COLUMNS.items():
-        told = [
-            field
-            for title in titles.get(service, (service,))
-            for field in re.findall(r"^\| `(\w+)` \| `(\w+)` \|", sections[title], re.MULTILINE)
-        ]
-        assert {(name, column) for name, columns in lists.items() for column in columns.split()} == set(told), service
+    told: set[tuple[str, tuple[str, ...]]] = set()
+    for text in sections.values():
+        lists: dict[str, list[str]] = {}
+        for name, column in re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text, re.MULTILINE):
+            lists.setdefault(name, []).append(column)
+        told |= {(name, tuple(columns)) for name, columns in lists.items()}
+    kinds = [one for one in vars(report_rows).values() if inspect.isclass(one) and issubclass(one, report_rows.Row)]
+    bases = [one for one in kinds if one.list_name and one.__base__.list_name != one.list_name]
+    assert {(one.list_name, tuple(report_rows.columns(one))) for one in bases} == told

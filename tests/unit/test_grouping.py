@@ -1,5 +1,7 @@
 """Long lists on the console: a screen says what is wrong; JSON and --verbose have every row."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.cli import grouping
-from hudi_services.cli.grouping import Grouping, grouped, grouping_of
+from hudi_services.cli.grouping import Group, Grouping, grouped, grouping_of
 from hudi_services.cli.render import as_json, as_tables
-from hudi_services.runs.report import Report, Row, TableFacts
+from hudi_services.runs.report import Report, TableFacts
+from hudi_services.runs.report_rows import (
+    ClusteringGroupRow,
+    DifferenceRow,
+    EstimatedGroupRow,
+    PendingInstantRow,
+    Row,
+    Values,
+    VisibleAgainRow,
+    columns,
+)
 
 from .corruptions import do_damage, wrong_column_stats, wrong_listing
 from .tables import unpack
@@ -18,9 +30,9 @@ from .test_validate import run
 _SCREEN = 40
 
 
-def report_of(name: str, rows: list[Row]) -> Report:
+def report_of(kind: type[Row], rows: Sequence[Row]) -> Report:
     report = Report("clean", "clean", TableFacts("/t", "rides", "COPY_ON_WRITE", 9))
-    report.tables[name] = rows
+    report.show(kind, rows)
     return report.completed(None)
 
 
@@ -28,19 +40,27 @@ def told(field: str, value: object) -> str:
     return str(value)
 
 
-def difference(**fields: str | None) -> Row:
-    known: Row = {
-        "metadata_partition": "column_stats",
-        "kind": "wrong maximum",
-        "severity": "harmful",
-        "data_partition": "day=2026-01-01",
-        "file": f"{'9a1f' * 9}-0_0-1-2_20260101000000000.parquet",
-        "column": "fare",
-        "key": None,
-        "detail": "it says 0.0, the file inf",
-        "cause": None,
-    }
-    return {**known, **fields}
+_KNOWN = DifferenceRow(
+    metadata_partition="column_stats",
+    kind="wrong maximum",
+    severity="harmful",
+    data_partition="day=2026-01-01",
+    file=f"{'9a1f' * 9}-0_0-1-2_20260101000000000.parquet",
+    column="fare",
+    key=None,
+    detail="it says 0.0, the file inf",
+    cause=None,
+)
+
+
+def difference(**fields: str | None) -> DifferenceRow:
+    return replace(_KNOWN, **fields)  # type: ignore[arg-type]
+
+
+def groups_of(rows: Sequence[DifferenceRow]) -> list[Group]:
+    how = grouping_of(DifferenceRow, len(rows))
+    assert how is not None
+    return grouped([row.values() for row in rows], how, told)
 
 
 def test_one_cause_is_one_group_whatever_it_led_to() -> None:
@@ -54,16 +74,14 @@ def test_one_cause_is_one_group_whatever_it_led_to() -> None:
         for n in range(13)
         for kind, index in kinds
     ]
-    how = grouping_of("differences", rows)
-    assert how is not None
-    (only,) = grouped(rows, how, told)
+    (only,) = groups_of(rows)
     assert only.count == 39
     assert only.kind == (
         "harmful: wrong minimum, wrong maximum and range too narrow (column_stats and partition_stats), column fare: "
         "NaN was recorded as 0.0 to 0.0"
     )
     assert only.example == "day=2026-01-01/0.parquet: it says 0.0, the file inf"
-    assert len(as_tables(report_of("differences", rows), verbose=False).splitlines()) < 15
+    assert len(as_tables(report_of(DifferenceRow, rows), verbose=False).splitlines()) < 15
 
 
 def test_harmful_differences_come_first_then_the_many() -> None:
@@ -72,9 +90,7 @@ def test_harmful_differences_come_first_then_the_many() -> None:
         *[difference(kind="file missing")] * 5,
         *[difference(kind="stale bloom filter", severity="harmless")] * 9,
     ]
-    how = grouping_of("differences", rows)
-    assert how is not None
-    assert [(one.count, one.kind.partition(" (")[0]) for one in grouped(rows, how, told)] == [
+    assert [(one.count, one.kind.partition(" (")[0]) for one in groups_of(rows)] == [
         (5, "harmful: file missing"),
         (2, "harmful: wrong size"),
         (9, "harmless: stale bloom filter"),
@@ -83,9 +99,7 @@ def test_harmful_differences_come_first_then_the_many() -> None:
 
 def test_many_columns_are_one_group() -> None:
     rows = [difference(column=f"c{n}", kind=kind) for n in range(200) for kind in ("wrong minimum", "wrong maximum")]
-    how = grouping_of("differences", rows)
-    assert how is not None
-    low, high = grouped(rows, how, told)
+    low, high = groups_of(rows)
     assert (low.count, high.count) == (200, 200)
     assert low.kind == "harmful: wrong minimum (column_stats), column c0, c1, c2 and 197 more"
     assert low.example.startswith("column c0, day=2026-01-01/")
@@ -95,7 +109,7 @@ _VALUES = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["a", 
 
 
 @given(st.lists(st.fixed_dictionaries({"a": _VALUES, "b": _VALUES, "c": st.integers(0, 40), "n": st.integers(0, 9)})))
-def test_every_row_is_in_one_group(rows: list[Row]) -> None:
+def test_every_row_is_in_one_group(rows: list[Values]) -> None:
     how = Grouping(
         kind=(("a", "{}"), ("b", ", {}"), ("c", ", {}")),
         example=(("n", "{}"),),
@@ -111,45 +125,56 @@ def test_every_row_is_in_one_group(rows: list[Row]) -> None:
     assert [one.count > 0 for one in found] == [True] * len(found)
 
 
-def _row_of(how: Grouping, number: int) -> Row:
+def _row_of(kind: type[Row], number: int) -> Row:
     """Different in each field."""
-    fields = [field for part in (how.kind, how.sums, how.example) for field, _ in part]
-    return {field: number if field in dict(how.sums) else f"{field} {number}" for field in fields}
+    whole = next((one for one in reversed(kind.__subclasses__()) if one.list_name == kind.list_name), kind)
+    return whole(**{name: number if of is int else of(f"{name} {number}") for name, of in columns(kind).items()})
 
 
-@pytest.mark.parametrize("name", sorted(grouping._GROUPINGS))
+@pytest.mark.parametrize("kind", grouping._GROUPINGS)
+def test_what_is_told_of_groups_are_columns(kind: type[Row]) -> None:
+    how = grouping._GROUPINGS[kind]
+    told_fields = {field for part in (how.kind, how.sums, how.example) for field, _ in part}
+    also = {how.cause, how.first, *how.by_cause, *how.gives_up} - {""}
+    assert told_fields | also <= set(columns(kind))
+
+
+@pytest.mark.parametrize("kind", grouping._GROUPINGS)
 @pytest.mark.parametrize("width", [80, 200])
-def test_no_list_is_longer_than_a_screen(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_list_is_longer_than_a_screen(kind: type[Row], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where no two rows have anything in common."""
     monkeypatch.setenv("COLUMNS", str(width))
-    rows = [_row_of(grouping._GROUPINGS[name], number) for number in range(400)]
-    report = report_of(name, rows)
+    rows = [_row_of(kind, number) for number in range(400)]
+    report = report_of(kind, rows)
     lines = as_tables(report, verbose=False).splitlines()
     assert len(lines) <= _SCREEN, lines
     assert "each row of these lists: --verbose, or --format json" in lines
     assert "400" in "".join(lines)
+    values = [value for value in rows[399].values().values() if not isinstance(value, bool)]
     for text in (as_tables(report, verbose=True), as_json(report)):
-        assert all(str(value) in text for value in rows[399].values())
+        assert all(str(value) in text for value in values)
     assert "--verbose" not in as_tables(report, verbose=True)
 
 
 def test_short_lists_are_shown_row_by_row() -> None:
-    rows: list[Row] = [{"partition": f"p{n}", "files": 1, "bytes": 10} for n in range(10)]
-    shown = as_tables(report_of("visible_again", rows), verbose=False)
+    rows = [VisibleAgainRow(f"p{n}", 1, 10) for n in range(10)]
+    shown = as_tables(report_of(VisibleAgainRow, rows), verbose=False)
     assert all(f" p{n} " in shown for n in range(10)) and "--verbose" not in shown
 
 
 def test_rows_that_take_many_lines_are_told_by_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the columns do not fit beside each other, each field of a row has a line."""
-    rows: list[Row] = [
-        {f"field {n}": "as wide as it can be" for n in range(10)}
-        | {"instant": f"2026010100000000{n}", "decision": "wait", "action": "commit", "why": "it lives"}
+    wide = dict.fromkeys(("state", "age", "last_sign", "heartbeat", "blocks"), "as wide as it can be")
+    rows = [
+        PendingInstantRow(
+            f"2026010100000000{n}", action="commit", markers=0, files=0, decision="wait", why="it lives", **wide
+        )
         for n in range(5)
     ]
     monkeypatch.setenv("COLUMNS", "80")
-    assert "5  wait: commit" in as_tables(report_of("instants", rows), verbose=False)
-    assert "2026010100000000" in as_tables(report_of("instants", rows[:2]), verbose=False)
-    assert "instants: " not in as_tables(report_of("instants", rows[:2]), verbose=False)
+    assert "5  wait: commit" in as_tables(report_of(PendingInstantRow, rows), verbose=False)
+    assert "2026010100000000" in as_tables(report_of(PendingInstantRow, rows[:2]), verbose=False)
+    assert "instants: " not in as_tables(report_of(PendingInstantRow, rows[:2]), verbose=False)
 
 
 @pytest.mark.parametrize("verbose", [False, True])
@@ -157,8 +182,12 @@ def test_rows_that_take_many_lines_are_told_by_groups(monkeypatch: pytest.Monkey
 def test_rows_may_lack_fields(width: int, verbose: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As clustering groups whose footers a dry run has not read: that ended in a traceback."""
     monkeypatch.setenv("COLUMNS", str(width))
-    rows: list[Row] = [{"group": 0, "partition": "p0", "rows": 7}, {"group": 1, "partition": "p1"}]
-    shown = as_tables(report_of("clustering_groups", rows), verbose=verbose)
+    known, unknown = ClusteringGroupRow(0, "p0", 3, 10, 1), ClusteringGroupRow(1, "p1", 3, 10, 1)
+    rows = [
+        EstimatedGroupRow(**vars(known), rows=7, new_bytes=1, new_file_bytes=1, memory_bytes=1, decoded=""),
+        unknown,
+    ]
+    shown = as_tables(report_of(ClusteringGroupRow, rows), verbose=verbose)
     assert "p0" in shown and "p1" in shown and "7" in shown
 
 

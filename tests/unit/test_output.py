@@ -18,6 +18,7 @@ from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, PartlyDone
 from hudi_services.runs import config_files
 from hudi_services.runs.report import Report, TableFacts
+from hudi_services.runs.report_rows import PartitionRow
 from hudi_services.runs.request import ClusteringRequest, Mode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,11 +123,11 @@ def test_a_report_file_that_is_full_shows_in_what_stdout_gets(
 def test_names_do_nothing_to_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    row = {"partition": HOSTILE, "files": 1}
+    row = PartitionRow(HOSTILE, files=1, bytes=1)
     file = tmp_path / "report.json"
     for end in (None, PartlyDone(HOSTILE, hint=HOSTILE), ConflictError(HOSTILE, hint=HOSTILE)):
         facts = TableFacts("/t" + HOSTILE, HOSTILE, "COPY_ON_WRITE", 9)
-        outcome(monkeypatch, end, table=facts, warnings=[HOSTILE], left_out={HOSTILE: 1}, tables={"deleted": [row]})
+        outcome(monkeypatch, end, table=facts, warnings=[HOSTILE], left_out={HOSTILE: 1}, lists={PartitionRow: [row]})
         for more in ([], ["--verbose"]):
             run(["schedule", "-sp", "/t" + HOSTILE, "--hoodie-conf", "hoodie.zzz=" + HOSTILE, *more])
             logging.getLogger("hudi_services.x").warning("%s", HOSTILE)

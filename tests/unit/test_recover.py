@@ -18,7 +18,8 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, Row, State
+from hudi_services.runs.report import Report, State
+from hudi_services.runs.report_rows import Values
 from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Instants
@@ -77,7 +78,7 @@ def test_an_upgrade_that_turned_late_rows(
     assert not any("upgrade" in one for one in table.plan_clustering(options=options).warnings)
 
 
-def looked(path: Path, after: str = "60") -> list[Row]:
+def looked(path: Path, after: str = "60") -> list[Values]:
     """What a dry run says; it changes nothing."""
     report = recover.recover(wanted(path, apply=False, after=after), FaultyStorage(str(path), 0))
     assert report.reason == "dry run: nothing was changed; add --apply to carry out the decisions"
