@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 R = TypeVar("R", bound=Request)
 
 
-def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retries: int) -> Result:
+def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retries: int = 0) -> Result:
     """The result of the run. Raises the error that ended it, with the result in `result`; nothing to do is no error."""
     start = time.perf_counter()
     guarded = _Guarded(progress)

@@ -1,30 +1,20 @@
 """The Python API: a table, and a method for each service."""
 
-import functools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
+from ..engine import Engine
 from ..errors import ConfigError, NotFound
-from ..jobs import (
-    archive,
-    clean,
-    clustering,
-    compaction,
-    index_bootstrap,
-    index_lookup,
-    recover,
-    rollback,
-    undo,
-    validate,
-    writing,
-)
+from ..jobs import index_lookup, writing
+from ..jobs.services import SERVICES, job_of
 from ..options import Options
 from ..runs.report import Report
 from ..runs.request import (
@@ -36,8 +26,9 @@ from ..runs.request import (
     LookupRequest,
     Mode,
     RecoverRequest,
-    RepairRequest,
     Request,
+    RollbackRequest,
+    UndoRequest,
     ValidateRequest,
     WriteOperation,
     WriteRequest,
@@ -50,7 +41,6 @@ from .call import Progress, call
 from .result import Result
 from .rows import data_frame, record_batches
 
-R = TypeVar("R", bound=Request)
 T = TypeVar("T")
 
 _LOOKS = 3
@@ -177,8 +167,7 @@ class Table:
         self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
     ) -> Result:
         """Write a clustering plan, as `schedule`; with `dry_run` only report what would be in it, and why."""
-        wanted = self._clustering(Mode.SCHEDULE, options, instant=instant, dry_run=dry_run)
-        return self._run(wanted, functools.partial(clustering.schedule, storage=self._storage), self._retries)
+        return self._run(ClusteringRequest, options, mode=Mode.SCHEDULE, instant=instant, dry_run=dry_run)
 
     def execute_clustering(
         self,
@@ -194,8 +183,7 @@ class Table:
         Groups that other writers have changed are left out; with `all_or_nothing` nothing is committed then.
         """
         more = {"instant": instant, "dry_run": dry_run, "all_or_nothing": all_or_nothing}
-        wanted = self._clustering(Mode.EXECUTE, options, **more)
-        return self._run(wanted, self._on_engine(clustering.execute, engine), self._retries)
+        return self._run(ClusteringRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
 
     def cluster(
         self,
@@ -216,15 +204,13 @@ class Table:
             "publish_late": publish_late,
             "all_or_nothing": all_or_nothing,
         }
-        wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, **more)
-        return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
+        return self._run(ClusteringRequest, options, self._on(engine), mode=Mode.SCHEDULE_AND_EXECUTE, **more)
 
     def plan_compaction(
         self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
     ) -> Result:
         """Write a compaction plan, as `schedule --service compaction`; with `dry_run` only report what it would be."""
-        wanted = self._compaction(Mode.SCHEDULE, options, instant=instant, dry_run=dry_run)
-        return self._run(wanted, functools.partial(compaction.schedule, storage=self._storage), self._retries)
+        return self._run(CompactionRequest, options, mode=Mode.SCHEDULE, instant=instant, dry_run=dry_run)
 
     def execute_compaction(
         self,
@@ -235,23 +221,20 @@ class Table:
         options: OptionValues | None = None,
     ) -> Result:
         """Execute the compaction plan of `instant`, or else the earliest pending one; `dry_run` only checks it."""
-        wanted = self._compaction(Mode.EXECUTE, options, instant=instant, dry_run=dry_run)
-        return self._run(wanted, self._on_engine(compaction.execute, engine), self._retries)
+        more = {"instant": instant, "dry_run": dry_run}
+        return self._run(CompactionRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
 
     def compact(self, *, engine: EngineName | None = None, options: OptionValues | None = None) -> Result:
         """Plan a compaction and execute it."""
-        wanted = self._compaction(Mode.SCHEDULE_AND_EXECUTE, options)
-        return self._run(wanted, self._on_engine(compaction.schedule_and_execute, engine), self._retries)
+        return self._run(CompactionRequest, options, self._on(engine), mode=Mode.SCHEDULE_AND_EXECUTE)
 
     def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
         """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only list them."""
-        wanted = CleanRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
-        return self._run(wanted, functools.partial(clean.clean, storage=self._storage), self._retries)
+        return self._run(CleanRequest, options, dry_run=dry_run)
 
     def archive(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
         """Move old instants from the timeline to the archive; with `dry_run` only say which, and why others stay."""
-        wanted = ArchiveRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
-        return self._run(wanted, functools.partial(archive.archive, storage=self._storage), self._retries)
+        return self._run(ArchiveRequest, options, dry_run=dry_run)
 
     def validate(
         self,
@@ -265,42 +248,24 @@ class Table:
 
         Raises CheckFailed when there are harmful differences, or with `strict` any; its `result` lists them.
         """
-        wanted = ValidateRequest(
-            base_path=self.url,
-            options=self._options(options),
-            repair=repair,
-            strict=strict,
-            drop_missing_partitions=drop_missing_partitions,
-        )
-        return self._run(wanted, functools.partial(validate.validate, storage=self._storage))
+        more = {"strict": strict, "drop_missing_partitions": drop_missing_partitions}
+        return self._run(ValidateRequest, options, repair=repair, **more)
 
     def recover(
         self, *, apply: bool = False, instant: str | None = None, options: OptionValues | None = None
     ) -> Result:
         """Decide what to do about every pending instant, or one, and with `apply` do it."""
-        wanted = RecoverRequest(base_path=self.url, options=self._options(options), instant=instant, apply=apply)
-        return self._run(wanted, functools.partial(recover.recover, storage=self._storage))
+        return self._run(RecoverRequest, options, instant=instant, apply=apply)
 
     def rollback(
         self, instant: str, *, completed: bool = False, dry_run: bool = False, options: OptionValues | None = None
     ) -> Result:
         """Roll back a failed write; with `completed` also the newest completed write."""
-        wanted = RepairRequest(
-            base_path=self.url,
-            options=self._options(options),
-            command="rollback",
-            instant=instant,
-            completed=completed,
-            dry_run=dry_run,
-        )
-        return self._run(wanted, functools.partial(rollback.rollback, storage=self._storage))
+        return self._run(RollbackRequest, options, instant=instant, completed=completed, dry_run=dry_run)
 
     def undo(self, instant: str, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
         """Undo a completed clustering."""
-        wanted = RepairRequest(
-            base_path=self.url, options=self._options(options), command="undo", instant=instant, dry_run=dry_run
-        )
-        return self._run(wanted, functools.partial(undo.undo, storage=self._storage))
+        return self._run(UndoRequest, options, instant=instant, dry_run=dry_run)
 
     def build_index(
         self,
@@ -314,8 +279,7 @@ class Table:
 
         `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
         """
-        wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume, dry_run=dry_run)
-        return self._run(wanted, self._on_engine(index_bootstrap.index_bootstrap, engine), self._retries)
+        return self._run(IndexRequest, options, self._on(engine), resume=resume, dry_run=dry_run)
 
     def insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit: small files are filled up first, then new file groups are written.
@@ -361,13 +325,8 @@ class Table:
                 f"delete_partitions() takes a list of partition paths, and got {partitions!r:.100}",
                 hint="for one partition give a list of one path",
             )
-        wanted = WriteRequest(
-            base_path=self.url,
-            options=self._options(options),
-            operation=WriteOperation.DELETE_PARTITION,
-            partitions=tuple(partitions),
-        )
-        return self._run(wanted, functools.partial(writing.delete_partitions, storage=self._storage))
+        more = {"operation": WriteOperation.DELETE_PARTITION, "partitions": tuple(partitions)}
+        return self._run(WriteRequest, options, **more)
 
     def bulk_insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit into new file groups; otherwise as `insert`."""
@@ -394,31 +353,25 @@ class Table:
 
         array = key_array(keys)
         wanted = LookupRequest(base_path=self.url, options=self._options(options), keys=array, partition=partition)
-        for warning in self._run(wanted, job).warnings:
+        for warning in call(wanted, job, self._progress).warnings:
             _log.warning("%s", warning)
         return found[-1]
-
-    def _clustering(self, mode: Mode, options: OptionValues | None, **more: Any) -> ClusteringRequest:
-        return ClusteringRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
-
-    def _compaction(self, mode: Mode, options: OptionValues | None, **more: Any) -> CompactionRequest:
-        return CompactionRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
 
     def _write(self, operation: WriteOperation, rows: Any, options: OptionValues | None) -> Result:
         wanted = WriteRequest(base_path=self.url, options=self._options(options), operation=operation)
         frame = data_frame(rows)
         if frame is not None:
-            return self._run(wanted, functools.partial(writing.write_frame, frame=frame, storage=self._storage))
+            return call(wanted, partial(writing.write_frame, frame=frame, storage=self._storage), self._progress)
         batches = record_batches(rows)
         # Not tried again after an error of the storage: a reader gives its rows once.
-        return self._run(wanted, functools.partial(writing.write, rows=batches, storage=self._storage))
+        return call(wanted, partial(writing.write, rows=batches, storage=self._storage), self._progress)
 
     def _options(self, own: OptionValues | None) -> Options:
         return options_over([layer_of("options of the call", own), self._default_layer], self._conf_file)
 
-    def _on_engine(self, job: Callable[..., Report], name: EngineName | None) -> Callable[[Any], Report]:
-        engine = self._engine if name is None else engine_called(name)
-        return functools.partial(job, storage=self._storage, engine=engine)
+    def _on(self, engine: EngineName | None) -> dict[str, Engine | None]:
+        """The engine of the tasks of one call, as an argument of its job."""
+        return {"engine": self._engine if engine is None else engine_called(engine)}
 
     def _read(self, body: Callable[[Snapshot], T]) -> T:
         for _ in range(_LOOKS - 1):
@@ -427,5 +380,17 @@ class Table:
                 return body(open_snapshot(self._storage, SystemClock()))
         return body(open_snapshot(self._storage, SystemClock()))
 
-    def _run(self, wanted: R, job: Callable[[R], Report], retries: int = 0) -> Result:
-        return call(wanted, job, self._progress, retries)
+    def _run(
+        self,
+        kind: type[Request],
+        options: OptionValues | None,
+        arguments: Mapping[str, Engine | None] | None = None,
+        /,
+        **more: Any,
+    ) -> Result:
+        """Run a service; `more` are the fields of its request, `arguments` those of its job."""
+        wanted = kind(base_path=self.url, options=self._options(options), **more)
+        retries = self._retries if SERVICES[wanted.service].is_retried else 0
+        return call(
+            wanted, partial(job_of(wanted), storage=self._storage, **(arguments or {})), self._progress, retries
+        )

@@ -9,21 +9,9 @@ import typer
 
 from .._version import __version__
 from ..errors import PartlyDone
-from .archive import archive
-from .clean import clean
-from .compact import compact
-from .execute import execute
+from .commands import COMMANDS
 from .flags import RULE
-from .index_bootstrap import index_bootstrap
-from .index_lookup import index_lookup
-from .orphan_files import orphan_files
-from .recover import recover
-from .rollback import rollback
-from .schedule import schedule
 from .terminal import drop_unwritten, fail, open_closed_streams
-from .undo import undo
-from .validate import validate
-from .write import write
 
 PROGRAM = "hudi-services"
 _SPARK = "execute, compact and index-bootstrap run on Spark; write does so on demand, and the others never."
@@ -37,19 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("schedule")(schedule)
-app.command("execute")(execute)
-app.command("compact")(compact)
-app.command("clean")(clean)
-app.command("archive")(archive)
-app.command("index-bootstrap")(index_bootstrap)
-app.command("index-lookup")(index_lookup)
-app.command("rollback")(rollback)
-app.command("undo")(undo)
-app.command("recover")(recover)
-app.command("orphan-files")(orphan_files)
-app.command("validate")(validate)
-app.command("write")(write)
+for _command in COMMANDS:
+    app.command(_command.name, help=_command.help)(_command.function())
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,18 +1,14 @@
-"""The flags that all commands take, or several of them.
+"""The flags of the command line, except for those that are fields of requests (`runs.request`).
 
-Each command's own flags are in its module. One rule says for all commands what changes the table: `RULE`.
+One rule says for all commands what changes the table: `RULE`.
 """
 
-import copy
 import enum
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args
+from dataclasses import dataclass
 
-import typer
-
-from ..errors import ConfigError
+from ..options import creation_keys, keys, writing_keys
+from ..runs.flag import flag
+from ..runs.request import WriteOperation
 
 RULE = """\
 Every command takes --dry-run and --apply. With --dry-run a command never changes the table: it says what it would do.
@@ -34,163 +30,239 @@ class Format(str, enum.Enum):
     JSON = "json"
 
 
-BasePath: TypeAlias = Annotated[
-    str, typer.Option("--base-path", "-sp", metavar="PATH", help="The table's folder: a local path or a URL.")
-]
-TableName: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--table-name", "-tn", metavar="NAME", help="Stop with exit code 2 when the table has another name."),
-]
-DryRun: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Change nothing, and say what would be done. The command does so without this flag, too."
-    ),
-]
-Apply: TypeAlias = Annotated[
-    bool, typer.Option("--apply", help="Do the work. The command does so without this flag, too.")
-]
-Props: TypeAlias = Annotated[
-    str | None, typer.Option("--props", metavar="FILE", help="Properties file: a local path or a URL.")
-]
-HoodieConf: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
+class InputFormat(str, enum.Enum):
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+
+
+class Planned(str, enum.Enum):
+    """The services that have plans."""
+
+    CLUSTERING = "clustering"
+    COMPACTION = "compaction"
+
+
+class Publish(str, enum.Enum):
+    """When other writers see the plan of a clustering."""
+
+    FIRST = "first"
+    LATE = "late"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What a command line says. Flags that a command does not take have their defaults."""
+
+    base_path: str = flag(
+        "--base-path", "-sp", required=True, metavar="PATH", help="The table's folder: a local path or a URL."
+    )
+    parallelism: int | None = flag(
+        "--parallelism",
+        "-pl",
+        keys=(keys.MAX_PARALLELISM,),
+        least=1,
+        most=1_000_000,
+        metavar="N",
+        help="Run at most N tasks at once (hoodie.clustering.max.parallelism). Default: one for each core of Spark.",
+    )
+    memory_per_task: str | None = flag(
+        "--memory-per-task",
+        keys=(keys.MEMORY_PER_TASK,),
+        metavar="SIZE",
+        help="Memory for the data of one task, such as 512m (hudi.services.memory.per.task). Default: what Spark's "
+        "settings leave for Python.",
+    )
+    retry: int = flag(
+        "--retry",
+        "-rt",
+        default=0,
+        least=0,
+        metavar="N",
+        help="Try again, up to N times, when the store or the lock fails.",
+    )
+    mode: str | None = flag(
+        "--mode",
+        "-m",
+        metavar="MODE",
+        help="execute, schedule or scheduleAndExecute (plan and execute in one run). It wins over the name of the "
+        "command.",
+    )
+    schedule_only: bool = flag(
+        "--schedule",
+        "-sc",
+        default=False,
+        help="Only write a plan: the same as --mode schedule. --mode wins over it.",
+    )
+    publish: Publish | None = flag(
+        "--publish",
+        help="With --mode scheduleAndExecute: late (the default), so that writers go on: the command rewrites the "
+        "files, waits for a moment without a write in progress (with a lock, it does not wait), and leaves out what "
+        "writers have changed; or first, so that writers keep out of the files of the plan.",
+    )
+    planned: Planned = flag(
+        "--service",
+        default=Planned.CLUSTERING,
+        help="What to plan: a clustering, or a compaction of a merge-on-read table.",
+    )
+    strategy: str | None = flag(
+        "--strategy",
+        "-st",
+        keys=(keys.COMPACTION_STRATEGY,),
+        metavar="NAME",
+        help="With --mode scheduleAndExecute or schedule: which file groups are compacted: log_file_size, "
+        "log_file_number, bounded_io, unbounded, day_based, or Hudi's class (hoodie.compaction.strategy).",
+    )
+    schema_file: str | None = flag(
+        "--schema-file", "-sf", metavar="FILE", help="Accepted, and not read: the table has its schema."
+    )
+    index_types: str = flag(
+        "--index-types",
+        "-ixt",
+        default="record_index",
+        metavar="TYPES",
+        help="The index to build: only record_index exists.",
+    )
+    file_group_count: int | None = flag(
+        "--file-group-count",
+        keys=(keys.RECORD_INDEX_MIN_GROUPS, keys.RECORD_INDEX_MAX_GROUPS),
+        least=1,
+        most=10_000,
+        metavar="N",
+        help="Give the index exactly N file groups. Default: by the number of keys. It cannot be changed later.",
+    )
+    min_file_group_count: int | None = flag(
+        "--min",
+        keys=(keys.RECORD_INDEX_MIN_GROUPS,),
+        least=1,
+        most=10_000,
+        metavar="N",
+        help="Give the index at least N file groups (hoodie.metadata.global.record.level.index.min.filegroup.count).",
+    )
+    max_file_group_count: int | None = flag(
+        "--max",
+        keys=(keys.RECORD_INDEX_MAX_GROUPS,),
+        least=1,
+        most=10_000,
+        metavar="N",
+        help="Give the index at most N file groups (hoodie.metadata.global.record.level.index.max.filegroup.count).",
+    )
+    keys_file: str = flag(
+        "--keys-file",
+        default="",
+        required=True,
+        metavar="FILE",
+        help="Local text file with one record key on each line.",
+    )
+    abandoned_after: int | None = flag(
+        "--abandoned-after",
+        keys=(keys.ABANDONED_AFTER_MINUTES,),
+        least=0,
+        most=52_560_000,
+        metavar="MINUTES",
+        help="Take an instant for abandoned after MINUTES without a sign of life, when its writer gives no heartbeat "
+        "(hudi.services.abandoned.after.minutes). Default: 60.",
+    )
+    input: list[str] | None = flag(
+        "--input",
+        metavar="URL",
+        help="The rows: a file, a folder, or a pattern such as 'new/*.parquet'; may be repeated.",
+    )
+    operation: WriteOperation | None = flag(
+        "--operation",
+        keys=(writing_keys.OPERATION,),
+        help="What is done with the rows. Default: upsert, which updates rows whose keys are there, and inserts the "
+        "others. insert and bulk_insert look for no rows of the same keys; insert fills small files first, "
+        "bulk_insert writes new files alone. delete needs only the columns of record key and partition path. "
+        "insert_overwrite replaces all rows of the partitions of the rows, insert_overwrite_table those of the table. "
+        "delete_partition deletes all rows of --partitions, and takes no --input.",
+    )
+    input_format: InputFormat | None = flag("--input-format", help="The format of the files. Default: by their names.")
+    record_key: str | None = flag(
+        "--record-key",
+        keys=(creation_keys.RECORD_KEY,),
+        metavar="COLUMNS",
+        help="Where there is no table: create it, with this record key.",
+    )
+    ordering: str | None = flag(
+        "--ordering",
+        keys=(creation_keys.ORDERING,),
+        metavar="COLUMNS",
+        help="Of a new table: the columns that decide between two rows of one key.",
+    )
+    partition_by: str | None = flag(
+        "--partition-by",
+        keys=(creation_keys.PARTITION_BY,),
+        metavar="COLUMNS",
+        help="Of a new table: the columns of its partitions.",
+    )
+    table_type: str | None = flag(
+        "--table-type",
+        keys=(creation_keys.TABLE_TYPE,),
+        metavar="TYPE",
+        help="Of a new table: COPY_ON_WRITE, which is the default, or MERGE_ON_READ.",
+    )
+    table_version: int | None = flag(
+        "--table-version",
+        keys=(creation_keys.TABLE_VERSION,),
+        metavar="6|8|9",
+        help="Of a new table. Default: 9, for Hudi 1.1 and 1.2.",
+    )
+    partitions: str | None = flag(
+        "--partitions",
+        keys=(writing_keys.PARTITIONS_TO_DELETE,),
+        metavar="PATHS",
+        help="With --operation delete_partition: the partitions to delete; * stands for any text.",
+    )
+    dry_run: bool = flag(
+        "--dry-run",
+        default=False,
+        help="Change nothing, and say what would be done. The command does so without this flag, too.",
+    )
+    apply: bool = flag("--apply", default=False, help="Do the work. The command does so without this flag, too.")
+    table_name: str | None = flag(
+        "--table-name",
+        "-tn",
+        metavar="NAME",
+        help="Stop with exit code 2 when the table has another name.",
+    )
+    props: str | None = flag("--props", metavar="FILE", help="Properties file: a local path or a URL.")
+    hoodie_conf: list[str] | None = flag(
         "--hoodie-conf",
         metavar="KEY=VALUE",
         help="One property; it counts more than those of files. May be repeated.",
-    ),
-]
-ConfFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
+    )
+    conf_file: str | None = flag(
         "--conf-file",
         metavar="FILE",
         help="Properties file that all other flags override. Default: $HUDI_CONF_DIR/hudi-defaults.conf and "
         "/etc/hudi/conf/hudi-defaults.conf, where they exist.",
-    ),
-]
-OutputFormat: TypeAlias = Annotated[
-    Format, typer.Option("--format", help="Form of the report on stdout: tables to read, or one JSON document.")
-]
-ReportFile: TypeAlias = Annotated[
-    str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
-]
-LockWait: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
+    )
+    lock_wait: int | None = flag(
         "--lock-wait",
-        min=0,
-        max=604_800,
+        least=0,
+        most=604_800,
         metavar="SECONDS",
         help="Wait at most SECONDS for the table's lock, and for another run or writer that must end first "
         "(hoodie.write.lock.wait_time_ms). Default: 60.",
-    ),
-]
-FailIfIdle: TypeAlias = Annotated[
-    bool, typer.Option("--fail-if-idle", help="Exit with code 3, not 0, when there is nothing to do.")
-]
-Verbose: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", help="Log each step; show all rows of lists, all options in force, and the tracebacks of errors."
-    ),
-]
-Retry: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--retry", "-rt", min=0, metavar="N", help="Try again, up to N times, when the store or the lock fails."
-    ),
-]
-Parallelism: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--parallelism",
-        "-pl",
-        min=1,
-        max=1_000_000,
-        metavar="N",
-        help="Run at most N tasks at once (hoodie.clustering.max.parallelism). Default: one for each core of Spark.",
-    ),
-]
-SparkMaster: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--spark-master", "-ms", metavar="URL", help="Spark's master. Default: that of spark-submit, or local[*]."
-    ),
-]
-SparkMemory: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--spark-memory", "-sm", metavar="SIZE", help="Memory of Spark's driver and of each executor, such as 4g."
-    ),
-]
+    )
+    output_format: Format = flag(
+        "--format", default=Format.TABLE, help="Form of the report on stdout: tables to read, or one JSON document."
+    )
+    report_file: str | None = flag("--report", metavar="FILE", help="Also write the JSON report to this file.")
+    fail_if_idle: bool = flag(
+        "--fail-if-idle", default=False, help="Exit with code 3, not 0, when there is nothing to do."
+    )
+    verbose: bool = flag(
+        "--verbose",
+        default=False,
+        help="Log each step; show all rows of lists, all options in force, and the tracebacks of errors.",
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServiceFlags:
-    """The flags of every command. In the help the first of them comes first, and the others come last.
-
-    A command changes the help of a flag by `helps`, and accepts the flags in `hidden` without listing them: in this
-    command they have no meaning.
-    """
-
-    acts: ClassVar[bool] = False
-    """Whether the command changes the table when neither --dry-run nor --apply is given."""
-    helps: ClassVar[Mapping[str, str]] = {}
-    hidden: ClassVar[tuple[str, ...]] = ()
-
-    base_path: BasePath
-    dry_run: DryRun = False
-    apply: Apply = False
-    table_name: TableName = None
-    props: Props = None
-    hoodie_conf: HoodieConf = None
-    conf_file: ConfFile = None
-    lock_wait: LockWait = None
-    output_format: OutputFormat = Format.TABLE
-    report_file: ReportFile = None
-    fail_if_idle: FailIfIdle = False
-    verbose: Verbose = False
-
-    @property
-    def changes(self) -> bool:
-        """Whether the run may change the table, by the one `RULE`. Raises ConfigError for --dry-run with --apply."""
-        if self.dry_run and self.apply:
-            raise ConfigError(
-                "--dry-run and --apply exclude each other",
-                hint="--dry-run changes nothing, --apply does the work: give one of them",
-            )
-        return self.apply or (self.acts and not self.dry_run)
-
-
-F = TypeVar("F", bound=ServiceFlags)
-
-
-def command(kind: type[F]) -> Callable[[Callable[[F], int]], Callable[..., int]]:
-    """Turn a function of flags into one that Typer can read, with one parameter for each flag."""
-    own = [one for one in fields(kind) if one not in fields(ServiceFlags)]
-    first, *common = fields(ServiceFlags)
-    order = [one.name for one in (first, *own, *common)]
-
-    def decorate(body: Callable[[F], int]) -> Callable[..., int]:
-        def run(**values: Any) -> int:
-            return body(kind(**values))
-
-        known = inspect.signature(kind).parameters
-        parameters = [_of_command(kind, known[name]) for name in order]
-        run.__doc__ = body.__doc__
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
-
-
-def _of_command(kind: type[ServiceFlags], parameter: inspect.Parameter) -> inspect.Parameter:
-    """The flag as this command lists it."""
-    values, option = get_args(parameter.annotation)
-    option = copy.copy(option)
-    option.help = kind.helps.get(parameter.name, option.help)
-    option.hidden = parameter.name in kind.hidden
-    return parameter.replace(annotation=Annotated[values, option])
+COMMON = (
+    *("dry_run", "apply", "table_name", "props", "hoodie_conf", "conf_file", "lock_wait", "output_format"),
+    *("report_file", "fail_if_idle", "verbose"),
+)
+"""The flags of every command besides `base_path`, in the order of the help."""

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeAlias
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..options import Layer, Options, lock_keys, resolve
@@ -17,28 +17,23 @@ from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
 from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
-from .flags import Format, ServiceFlags
+from .flags import Flags, Format
 from .progress import progress_shown
 
-R = TypeVar("R", bound=Request)
+Read: TypeAlias = Callable[[], tuple[Request, Callable[..., Report]]]
+"""Gives the request and the job, or raises an error about the flags."""
 
 _IDLE_EXIT_CODE = 3
 
 
-def run_service(
-    flags: ServiceFlags,
-    service: tuple[str, str],
-    read: Callable[[], tuple[R, Callable[[R], Report]]],
-    retries: int = 0,
-) -> int:
+def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
     """Do what `flags` say, print the report, and give the exit code.
 
-    `read` returns the request and the job, or raises an error about the flags; `service` is the service and the action
-    of the report when it does.
+    `service` is the service and the action of the report when `read` raises an error.
     """
     start = time.perf_counter()
     _log_to_stderr(flags.verbose)
-    report = _run(flags, service, read, retries)
+    report = _run(flags, service, read)
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
@@ -47,28 +42,22 @@ def run_service(
     return _publish(report, flags)
 
 
-def _run(
-    flags: ServiceFlags,
-    service: tuple[str, str],
-    read: Callable[[], tuple[R, Callable[[R], Report]]],
-    retries: int,
-) -> Report:
+def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
     try:
         _check_report_file(flags.report_file)
         if not flags.base_path.strip():
             raise ConfigError("--base-path is empty")
         check_url(flags.base_path, "--base-path")
-        _ = flags.changes
         request, job = read()
     except Exception as error:
         return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
     for warning in request.options.warnings:
         terminal.warn(warning)
     with progress_shown() as (progress, on_wait):
-        return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), retries, time.sleep)
+        return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), flags.retry, time.sleep)
 
 
-def options(flags: ServiceFlags, *own: Layer) -> Options:
+def options(flags: Flags, *own: Layer) -> Options:
     """The options of a command line; `own` are the layers of flags that stand for a key.
 
     Raises ConfigError for a value, a file or a key=value that is wrong.
@@ -101,7 +90,7 @@ def _check_report_file(path: str | None) -> None:
         raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 
 
-def _publish(report: Report, flags: ServiceFlags) -> int:
+def _publish(report: Report, flags: Flags) -> int:
     """Write the report to the file, then to stderr and stdout, whose reader may be gone. Returns the exit code.
 
     Output that cannot be written changes the exit code of a run that ended well, and nothing else.
@@ -114,7 +103,7 @@ def _publish(report: Report, flags: ServiceFlags) -> int:
     return report.exit_code or (0 if all(told) else PartlyDone.exit_code)
 
 
-def _print(report: Report, flags: ServiceFlags) -> bool:
+def _print(report: Report, flags: Flags) -> bool:
     if flags.output_format is Format.JSON:
         text = render.as_json(report, ascii_only=not terminal.is_unicode(sys.stdout))
     elif report.state is not State.FAILED or isinstance(report.error, CheckFailed):

@@ -86,7 +86,7 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
 
 
 def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
-    limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days)
+    limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days or 0)
     settings = transaction_settings(wanted.options, table.storage)
     if wanted.dry_run:
         old = _old_quarantines(wanted, table, limit, report)
@@ -108,7 +108,7 @@ def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetim
     """The quarantines that were made up to `limit`. Raises NothingToDo when there is none."""
     old = [one for one in list_quarantines(table.storage) if one.created <= limit]
     if not old:
-        raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
+        raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days or 0} days old")
     report.show(QuarantineRow, map(_quarantine_row, old))
     return old
 

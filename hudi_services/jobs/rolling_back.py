@@ -71,7 +71,7 @@ def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Ch
             decided = _decide(wanted, table, settings, choose, report)
             _describe(decided, report)
         return report.looked(_DRY_RUN, decided.plan.ts)
-    with critical_section(table, f"{wanted.command} {wanted.instant}", settings, repairs=wanted.instant) as current:
+    with critical_section(table, f"{wanted.service} {wanted.instant}", settings, repairs=wanted.instant) as current:
         with report.phase("plan"):
             try:
                 decided = _decide(wanted, current, settings, choose, report)

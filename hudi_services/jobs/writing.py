@@ -1,6 +1,6 @@
 """Writes: reads and checks what is given, and creates a table where there is none."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -67,11 +67,9 @@ SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
 """Gives the rows of a write, when it is known what the table says of their columns."""
 
 
-def write_files(wanted: WriteRequest, urls: Sequence[str], file_format: str = "") -> Report:
-    """Write the rows of files in one commit. Where there is no table, and options say what it is, it is made first.
-
-    `urls` and `file_format` as for `input_rows`.
-    """
+def write_files(wanted: WriteRequest) -> Report:
+    """Write the rows of files in one commit. Where there is no table, and options say what it is, it is made first."""
+    urls, file_format = wanted.input, wanted.input_format
     report, storage = Report.start(wanted), ObjectStorage(wanted.base_path)
     is_new = wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
     carry_out = _write_new if is_new else _write

@@ -1,14 +1,18 @@
-"""The request of an operator to a service, as a plain value."""
+"""The request of an operator to a service, as a plain value.
+
+A field that one flag of the command line gives is declared with the flag, whose help says what the field means.
+"""
 
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..options import Options
 from ..options.option import Phase
 from ..table.support import Operation
 from ..waiting import OnWait, unseen
+from .flag import flag
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,21 +30,6 @@ class Mode(enum.Enum):
     SCHEDULE_AND_EXECUTE = "scheduleAndExecute"
 
 
-_COMPACTION_PHASES = {
-    Mode.SCHEDULE: Phase.COMPACTION,
-    Mode.EXECUTE: Phase.WRITE,
-    Mode.SCHEDULE_AND_EXECUTE: Phase.COMPACTION | Phase.WRITE,
-}
-_PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.CLUSTERING}
-
-
-_OPERATIONS = {
-    Mode.SCHEDULE: (Operation.SCHEDULE,),
-    Mode.EXECUTE: (Operation.EXECUTE,),
-    Mode.SCHEDULE_AND_EXECUTE: (Operation.SCHEDULE, Operation.EXECUTE),
-}
-
-
 def no_progress(phase: str, done: int, total: int) -> None:
     """Ignore the progress."""
 
@@ -52,6 +41,11 @@ def no_report(report: object) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One run of a service. `options` do not hold the table's own layer yet: the job adds it."""
+
+    service: ClassVar[str]
+    """The name of the service in the report."""
+    reads: ClassVar[Phase] = Phase.REPAIR
+    """The phase whose options the service reads."""
 
     base_path: str
     options: Options
@@ -67,11 +61,6 @@ class Request:
     """Called with the `Report` that the job begins to fill: it shows how far the job came when the job raises."""
 
     @property
-    def service(self) -> str:
-        """The name of the service in the report."""
-        raise NotImplementedError
-
-    @property
     def action(self) -> str:
         """The name of the action in the report."""
         return self.service
@@ -84,7 +73,7 @@ class Request:
     @property
     def phase(self) -> Phase:
         """The phase whose options the run reads."""
-        return Phase.REPAIR
+        return self.reads
 
     def again(self: R) -> R:
         """The request for the attempt after one that failed."""
@@ -104,19 +93,31 @@ class OrphanFilesMode(enum.Enum):
 class OrphanFilesRequest(Request):
     """One run of orphan-files."""
 
+    service = "orphan-files"
+
     mode: OrphanFilesMode = OrphanFilesMode.FIND
     dry_run: bool = False
     """RESTORE and DELETE: only say what would be done. FIND changes nothing anyway."""
-    quarantine: str | None = None
-    """RESTORE: the name of the quarantine."""
-    delete_older_than_days: int = 0
-    """DELETE: quarantines of at least this age."""
-    min_age_minutes: int = 60
-    """FIND and QUARANTINE: younger files are left alone."""
-
-    @property
-    def service(self) -> str:
-        return "orphan-files"
+    quarantine: str | None = flag(
+        "--restore",
+        metavar="ID",
+        help="Put the files of this quarantine back where they were; needs --apply to do it.",
+    )
+    delete_older_than_days: int | None = flag(
+        "--delete-older-than",
+        least=0,
+        most=36_500,
+        metavar="DAYS",
+        help="Delete quarantines that are at least DAYS old, for good; needs --apply to do it.",
+    )
+    min_age_minutes: int = flag(
+        "--min-age",
+        default=60,
+        least=0,
+        most=52_560_000,
+        metavar="MINUTES",
+        help="Leave files alone that are younger than this. Default: 60.",
+    )
 
     @property
     def action(self) -> str:
@@ -127,46 +128,36 @@ class OrphanFilesRequest(Request):
 class CleanRequest(Request):
     """One run of clean."""
 
+    service = "clean"
+    reads = Phase.CLEAN
+
     dry_run: bool = False
-
-    @property
-    def service(self) -> str:
-        return "clean"
-
-    @property
-    def phase(self) -> Phase:
-        return Phase.CLEAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveRequest(Request):
     """One run of archive."""
 
+    service = "archive"
+    reads = Phase.ARCHIVE
+
     dry_run: bool = False
-
-    @property
-    def service(self) -> str:
-        return "archive"
-
-    @property
-    def phase(self) -> Phase:
-        return Phase.ARCHIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateRequest(Request):
     """One run of validate."""
 
+    service = "validate"
+
     repair: bool = False
     """Write the wrong records again; otherwise only report them."""
-    drop_missing_partitions: bool = False
-    """Take a partition without any file for deleted; otherwise a repair leaves its files listed."""
-    strict: bool = False
-    """Fail for harmless differences, too."""
-
-    @property
-    def service(self) -> str:
-        return "validate"
+    drop_missing_partitions: bool = flag(
+        "--drop-missing-partitions",
+        default=False,
+        help="Treat a partition without any stored file as deleted: with --apply, its files leave the file listing.",
+    )
+    strict: bool = flag("--strict", default=False, help="End with exit code 5 for harmless differences, too.")
 
     @property
     def action(self) -> str:
@@ -175,41 +166,51 @@ class ValidateRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverRequest(Request):
-    """One run of recover; `instant` limits it to one instant."""
+    """One run of recover."""
 
+    service = "recover"
+
+    instant: str | None = flag(
+        "--instant",
+        metavar="INSTANT",
+        help="Decide about this pending instant only. Default: about all of them.",
+    )
     apply: bool = False
     """Carry out the decisions; otherwise only report them."""
-
-    @property
-    def service(self) -> str:
-        return "recover"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRequest(Request):
     """One run of a service that has tasks for Spark."""
 
-    spark_master: str | None = None
-    spark_memory: str | None = None
-    """Memory in the notation of Spark, such as 4g."""
+    spark_master: str | None = flag(
+        "--spark-master",
+        "-ms",
+        metavar="URL",
+        help="Spark's master. Default: that of spark-submit, or local[*].",
+    )
+    spark_memory: str | None = flag(
+        "--spark-memory",
+        "-sm",
+        metavar="SIZE",
+        help="Memory of Spark's driver and of each executor, such as 4g.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRequest(SparkRequest):
     """One run of index-bootstrap."""
 
-    resume: bool = False
-    """Continue a build that was killed, where that can be done."""
+    service = "index-bootstrap"
+    reads = Phase.INDEX
+
+    resume: bool = flag(
+        "--resume",
+        default=False,
+        help="Continue a build that was killed. What it had finished is kept, not built again.",
+    )
     dry_run: bool = False
     """Only say what would be built."""
-
-    @property
-    def service(self) -> str:
-        return "index-bootstrap"
-
-    @property
-    def phase(self) -> Phase:
-        return Phase.INDEX
 
 
 class WriteOperation(enum.Enum):
@@ -253,7 +254,13 @@ class WriteOperation(enum.Enum):
 class WriteRequest(SparkRequest):
     """One write of rows."""
 
+    service = "write"
+    reads = Phase.INGEST | Phase.CREATE
+
     operation: WriteOperation
+    input: tuple[str, ...] = ()
+    """The files of the rows: places and formats as for `inputs.input_files.input_rows`."""
+    input_format: str = ""
     partitions: tuple[str, ...] = ()
     """DELETE_PARTITION: the partition paths, in which * stands for any text; () for those that the options name."""
     dry_run: bool = False
@@ -262,70 +269,84 @@ class WriteRequest(SparkRequest):
     """Whether tasks of Spark read and write the rows of files."""
 
     @property
-    def service(self) -> str:
-        return "write"
-
-    @property
     def action(self) -> str:
         return self.operation.value
-
-    @property
-    def phase(self) -> Phase:
-        return Phase.INGEST | Phase.CREATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest(Request):
     """One run of index-lookup."""
 
+    service = "index-lookup"
+    reads = Phase.LOOKUP
+
     keys: "pa.Array"
     """String keys."""
-    partition: str = ""
-    """Where the index is partitioned: the data partition of all keys."""
-
-    @property
-    def service(self) -> str:
-        return "index-lookup"
-
-    @property
-    def phase(self) -> Phase:
-        return Phase.LOOKUP
+    partition: str = flag(
+        "--partition",
+        default="",
+        metavar="PATH",
+        help="The partition of all keys, when the index is a partitioned one.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringRequest(SparkRequest):
-    """One run of clustering.
+class PlanRequest(SparkRequest):
+    """One run of a service that has plans. `reads` is the phase of planning."""
 
-    `instant` is the plan to execute (None: the earliest pending one), or the instant to schedule at (None: a new one).
-    """
-
+    instant: str | None = flag(
+        "--instant-time",
+        "-it",
+        metavar="INSTANT",
+        help="The pending plan to execute. Default: the earliest. --mode scheduleAndExecute ignores it.",
+    )
     mode: Mode
     dry_run: bool = False
     """Only say what would be planned and why the rest would not, or what would be executed."""
-    retry_last_failed: bool = False
-    """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
-    max_processing_millis: int = 0
-    """With `retry_last_failed`: a younger plan is left alone, because another run may be executing it."""
-    publish_late: bool = False
-    """SCHEDULE_AND_EXECUTE: reserve an instant, and publish the plan only when it is committed."""
-    all_or_nothing: bool = False
-    """Commit nothing when other writers have changed some groups of the plan; otherwise those groups are left out."""
-
-    @property
-    def service(self) -> str:
-        return "clustering"
 
     @property
     def action(self) -> str:
         return self.mode.value
 
     @property
-    def operations(self) -> tuple[Operation, ...]:
-        return _OPERATIONS[self.mode]
+    def phase(self) -> Phase:
+        return {Mode.SCHEDULE: self.reads, Mode.EXECUTE: Phase.WRITE}.get(self.mode, self.reads | Phase.WRITE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringRequest(PlanRequest):
+    """One run of clustering. `instant` may also be the instant to schedule at (None: a new one)."""
+
+    service = "clustering"
+    reads = Phase.PLAN
+
+    retry_last_failed: bool = flag(
+        "--retry-last-failed-clustering-job",
+        "-rc",
+        default=False,
+        help="With --mode scheduleAndExecute: when the latest plan was not finished, execute it, and plan nothing.",
+    )
+    max_processing_millis: int = flag(
+        "--job-max-processing-time-ms",
+        "-jt",
+        default=0,
+        least=0,
+        metavar="MS",
+        help="With -rc: leave a plan alone that is younger than MS milliseconds; another run may be executing it.",
+    )
+    publish_late: bool = False
+    """SCHEDULE_AND_EXECUTE: reserve an instant, and publish the plan only when it is committed."""
+    all_or_nothing: bool = flag(
+        "--all-or-nothing",
+        default=False,
+        help="Commit nothing when other writers have changed a group of the plan. Default: leave out the groups that "
+        "they have changed, commit the others, and end with exit code 7.",
+    )
 
     @property
-    def phase(self) -> Phase:
-        return _PHASES[self.mode]
+    def operations(self) -> tuple[Operation, ...]:
+        both = (Operation.SCHEDULE, Operation.EXECUTE)
+        return {Mode.SCHEDULE: both[:1], Mode.EXECUTE: both[1:]}.get(self.mode, both)
 
     def again(self: C) -> C:
         # The plan that the failed try left is executed first; one that is published late leaves none.
@@ -333,30 +354,18 @@ class ClusteringRequest(SparkRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRequest(SparkRequest):
+class CompactionRequest(PlanRequest):
     """One run of compaction; `instant` as for clustering."""
 
-    mode: Mode
-    dry_run: bool = False
-    """Only say what would be planned and why the rest would not, or what would be executed."""
+    service = "compaction"
+    reads = Phase.COMPACTION
+
     executes_pending: bool = False
     """SCHEDULE_AND_EXECUTE: execute the earliest plan that is pending, if there is one, and plan nothing."""
 
     @property
-    def service(self) -> str:
-        return "compaction"
-
-    @property
-    def action(self) -> str:
-        return self.mode.value
-
-    @property
     def operations(self) -> tuple[Operation, ...]:
         return (Operation.COMPACT,)
-
-    @property
-    def phase(self) -> Phase:
-        return _COMPACTION_PHASES[self.mode]
 
     def again(self: P) -> P:
         # The plan that the failed try left is executed first.
@@ -365,15 +374,31 @@ class CompactionRequest(SparkRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRequest(Request):
-    """One run of rollback or undo; `instant`, which is never None, is the instant to roll back."""
+    """One run of rollback or undo."""
 
-    command: str
-    """rollback or undo."""
-    completed: bool = False
-    """rollback: whether a completed instant may be rolled back, too."""
+    instant: str = flag(
+        "--instant",
+        "-i",
+        required=True,
+        metavar="INSTANT",
+        help="The write to roll back, named by its instant on the timeline.",
+    )
+    completed: bool = flag(
+        "--completed",
+        default=False,
+        help="Also roll back an instant that is completed (the newest one only). The rows that it wrote are lost.",
+    )
     dry_run: bool = False
     """Only say what would be done."""
 
-    @property
-    def service(self) -> str:
-        return self.command
+
+class RollbackRequest(RepairRequest):
+    """One run of rollback."""
+
+    service = "rollback"
+
+
+class UndoRequest(RepairRequest):
+    """One run of undo."""
+
+    service = "undo"

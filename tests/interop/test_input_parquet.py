@@ -75,8 +75,8 @@ def test_hudi_and_we_make_the_same_table_of_a_file(peer: Peer, recipe: str, tmp_
 
 def _write(path: Path, file: Path) -> None:
     options = resolve([("test", {**SMALL_FILTERS, **WRITE_DEFAULTS})])
-    wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation.UPSERT)
-    write_files(wanted, [str(file)])
+    wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation.UPSERT, input=(str(file),))
+    write_files(wanted)
 
 
 def _rows(peer: Peer, path: Path) -> pa.Table:

@@ -18,7 +18,7 @@ from hudi_services.options import resolve
 from hudi_services.parquet.chunk_stats import column_stats
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.parquet.footer import read_footer
-from hudi_services.runs.request import Mode, RepairRequest
+from hudi_services.runs.request import Mode, RepairRequest, RollbackRequest, UndoRequest
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .metadata_tables import open_metadata
@@ -37,7 +37,8 @@ def repair(
     path: Path | str, command: str, ts: str, options: dict[str, str] | None = None, **more: bool
 ) -> RepairRequest:
     known = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **(options or {})}
-    return RepairRequest(base_path=str(path), options=resolve([("test", known)]), instant=ts, command=command, **more)
+    kind = {"rollback": RollbackRequest, "undo": UndoRequest}[command]
+    return kind(base_path=str(path), options=resolve([("test", known)]), instant=ts, **more)
 
 
 def both(path: Path) -> list[pa.Table]:

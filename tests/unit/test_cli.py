@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services import __version__
-from hudi_services.cli import clustering as cli
+from hudi_services.cli import command as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
 from hudi_services.options import keys, lock_keys
@@ -40,9 +40,9 @@ class Jobs:
         self.requests: list[ClusteringRequest] = []
         self.outcome: Callable[[Report], Report] = lambda report: report.completed(TS)
 
-    def __call__(self, mode: Mode) -> Callable[[ClusteringRequest], Report]:
+    def __call__(self, found: ClusteringRequest) -> Callable[[ClusteringRequest], Report]:
         def job(wanted: ClusteringRequest) -> Report:
-            assert wanted.mode is mode
+            assert wanted.mode is found.mode
             self.requests.append(wanted)
             return self.outcome(Report.start(wanted))
 
@@ -61,7 +61,7 @@ pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     fake = Jobs()
-    monkeypatch.setattr(cli, "_job", fake)
+    monkeypatch.setattr(cli, "job_of", fake)
     return fake
 
 

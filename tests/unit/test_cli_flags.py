@@ -10,23 +10,14 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from hudi_services.cli import (
-    archive,
-    clean,
-    clustering,
-    compact,
-    index_bootstrap,
-    index_lookup,
-    orphan_files,
-    recover,
-    rolling_back,
-    validate,
-    write,
-)
+from hudi_services.cli import command as cli_command
 from hudi_services.cli import service as cli_service
 from hudi_services.cli.app import app
-from hudi_services.cli.flags import ServiceFlags
+from hudi_services.cli.commands import COMMANDS as ROWS
+from hudi_services.cli.flags import COMMON, Flags, Planned
+from hudi_services.jobs.services import SERVICES
 from hudi_services.options import keys
+from hudi_services.runs.flag import flags_of
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import Request
 from hudi_services.runs.retries import run_with_retries
@@ -35,21 +26,6 @@ from .operator_tables import RECIPES, machine
 from .test_danger import CASES, READS, Case
 
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-REQUESTS = {
-    "schedule": (clustering, "ClusteringRequest"),
-    "execute": (clustering, "ClusteringRequest"),
-    "compact": (compact, "CompactionRequest"),
-    "clean": (clean, "CleanRequest"),
-    "archive": (archive, "ArchiveRequest"),
-    "orphan-files": (orphan_files, "OrphanFilesRequest"),
-    "index-bootstrap": (index_bootstrap, "IndexRequest"),
-    "index-lookup": (index_lookup, "LookupRequest"),
-    "rollback": (rolling_back, "RepairRequest"),
-    "undo": (rolling_back, "RepairRequest"),
-    "recover": (recover, "RecoverRequest"),
-    "validate": (validate, "ValidateRequest"),
-    "write": (write, "WriteRequest"),
-}
 VALUES = {
     "--instant-time": "INSTANT",
     "--instant": "INSTANT",
@@ -79,12 +55,12 @@ VALUES = {
     "--partition-by": "c",
     "--table-type": "MERGE_ON_READ",
     "--table-version": "6",
+    "--input-format": "parquet",
 }
 OTHER_SEAMS = {
     "--retry": "run_with_retries counts them",
     "--keys-file": "the file is read before there is a request",
-    "--input": "required: the job gets the places of the files beside the request",
-    "--input-format": "the same",
+    "--input": "required: it is in every request",
     "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
     "--index-types": "a text that is refused, or changes nothing",
@@ -93,9 +69,7 @@ OTHER_SEAMS = {
 }
 """Flags that no field of the request holds, or that cannot be left out, and why that is right."""
 SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
-    option.opts[0]
-    for option in COMMANDS[READS].params
-    if option.name in {one.name for one in fields(ServiceFlags)} - {"dry_run", "apply"}
+    option.opts[0] for option in COMMANDS[READS].params if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
 }
 MORE_IN_WRITE = {"--table-name", "--spark-master", "--spark-memory"}
 """Flags that say more in `write`: it may create the table, and starts Spark only when it is told to."""
@@ -172,9 +146,8 @@ class Read:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
     """Filled with the last run's request, and with the names of the fields that were read from it."""
     last: dict[str, Read] = {}
-    for module, name in set(REQUESTS.values()):
-        kind = getattr(module, name)
 
+    def recorded(kind: type[Request]) -> type[Request]:
         class Recorded(kind):  # type: ignore[misc, valid-type]
             def __getattribute__(self, field: str) -> Any:
                 frame = sys._getframe(1)
@@ -183,7 +156,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
                     last["run"].names.add(field)
                 return super().__getattribute__(field)
 
-        monkeypatch.setattr(module, name, Recorded)
+        return Recorded
+
+    services = {name: dataclasses.replace(one, request=recorded(one.request)) for name, one in SERVICES.items()}
+    monkeypatch.setattr(cli_command, "SERVICES", services)
 
     def noting(job: Any, request: Any, retries: int, sleep: Any) -> Report:
         last["run"] = Read(request, set())
@@ -195,10 +171,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
     yield last
 
 
-@pytest.mark.parametrize("command", REQUESTS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, reads: dict[str, Read]) -> None:
     """The flag changes a field of the request that the job reads, or an option that is in force for it."""
-    assert set(REQUESTS) == set(COMMANDS)
     others = {
         READS: Case("indexed", ("--keys-file", "KEYS"), acts=False),
         "rollback": Case("completed-commit", ("--instant", "INSTANT"), acts=True),
@@ -218,7 +193,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             run([command, "--base-path", str(table.path), "--dry-run", *given])
         return reads["done"]
 
-    common = {one.name for one in fields(ServiceFlags)} - {"lock_wait"}
+    common = {"base_path", *COMMON} - {"lock_wait"}
     own = [option for option in options(command) if option.name not in common]
     assert ("--lock-wait" in {long_name(option) for option in own}) == (command != READS)
     before = asked()
@@ -240,3 +215,17 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
 
 def test_the_options_that_flags_stand_for_are_known() -> None:
     assert {keys.MAX_PARALLELISM.key, keys.MEMORY_PER_TASK.key} <= {one.key for one in keys.ALL}
+
+
+def test_every_flag_is_of_a_command() -> None:
+    """And what is tried again by the command line is tried again by the Python API."""
+    taken = {name for row in ROWS for name in row.takes}
+    assert {*taken, "base_path", *COMMON} == {
+        *flags_of(Flags),
+        *(name for row in ROWS for name in flags_of(row.request)),
+    }
+    assert {row.service for row in ROWS} | {one.value for one in Planned} == set(SERVICES)
+    for row in ROWS:
+        assert ("retry" in row.takes) == SERVICES[row.service].is_retried, row.name
+        assert {*row.helps, *row.hidden, *row.keys} <= {*row.takes, *COMMON}, row.name
+        assert {*row.fixed, row.switch} - {""} <= {one.name for one in fields(row.request)}, row.name

@@ -1,46 +1,68 @@
 """`orphan-files`: what the flags ask for, and what the runs print."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hudi_services.cli import command
 from hudi_services.cli.app import run
-from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
-from hudi_services.errors import ConfigError
+from hudi_services.runs.report import Report
 from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
 
-MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
-    ({}, OrphanFilesMode.FIND),
-    ({"apply": True}, OrphanFilesMode.QUARANTINE),
-    ({"restore": "20260101T000000000"}, OrphanFilesMode.RESTORE),
-    ({"delete_older_than": 0}, OrphanFilesMode.DELETE),
+MODES: list[tuple[tuple[str, ...], OrphanFilesMode]] = [
+    ((), OrphanFilesMode.FIND),
+    (("--apply",), OrphanFilesMode.QUARANTINE),
+    (("--restore", "20260101T000000000"), OrphanFilesMode.RESTORE),
+    (("--delete-older-than", "0"), OrphanFilesMode.DELETE),
 ]
 
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
-def asked(**fields: object) -> OrphanFilesRequest:
-    return orphan_files_request(OrphanFilesFlags(base_path="/t", **fields))  # type: ignore[arg-type]
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., OrphanFilesRequest]:
+    """Gives the request of a command line."""
+    requests: list[OrphanFilesRequest] = []
+
+    def job(wanted: OrphanFilesRequest) -> Report:
+        requests.append(wanted)
+        return Report.start(wanted).completed(None)
+
+    def ask(*words: str) -> OrphanFilesRequest:
+        assert run(["orphan-files", "--base-path", "/t", *words]) == 0
+        return requests[-1]
+
+    monkeypatch.setattr(command, "job_of", lambda wanted: job)
+    return ask
 
 
-@pytest.mark.parametrize(("fields", "mode"), MODES)
-def test_what_each_flag_asks_for(fields: dict[str, object], mode: OrphanFilesMode) -> None:
-    request = asked(min_age=7, **fields)
-    assert (request.mode, request.min_age_minutes, request.quarantine) == (mode, 7, fields.get("restore"))
-    assert request.dry_run != ("apply" in fields)
-    assert asked(**{**fields, "apply": True}).dry_run is False
-    assert asked().min_age_minutes == 60
+@pytest.mark.parametrize(("words", "mode"), MODES)
+def test_what_each_flag_asks_for(
+    words: tuple[str, ...], mode: OrphanFilesMode, asked: Callable[..., OrphanFilesRequest]
+) -> None:
+    request = asked("--min-age", "7", *words)
+    assert (request.mode, request.action, request.min_age_minutes) == (mode, mode.value, 7)
+    assert (request.quarantine is None) == (mode is not OrphanFilesMode.RESTORE)
+    assert request.dry_run != ("--apply" in words)
+    acts = asked("--apply", *words)
+    assert (acts.dry_run, acts.min_age_minutes) == (False, 60)
 
 
-def test_flags_that_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="--restore and --delete-older-than exclude each other"):
-        asked(apply=True, restore="x", delete_older_than=1)
-    with pytest.raises(ConfigError, match="--dry-run and --apply exclude each other"):
-        asked(apply=True, dry_run=True)
+def test_flags_that_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(*words: str) -> tuple[str, str]:
+        """The sentence, and the action of the report."""
+        assert run(["orphan-files", "--base-path", "/t", "--apply", *words, "--format", "json"]) == 2
+        document = json.loads(capsys.readouterr().out)
+        return document["error"]["message"], document["action"]
+
+    both = refused("--restore", "x", "--delete-older-than", "1")
+    assert both == ("--restore and --delete-older-than exclude each other", "restore")
+    assert refused("--dry-run") == ("--dry-run and --apply exclude each other", "quarantine")
 
 
 def test_a_whole_life_of_orphan_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

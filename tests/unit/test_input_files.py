@@ -39,9 +39,13 @@ def write(path: Path, *urls: Path | str, operation: str = "upsert", file_format:
     """Write files to a table; `new` are the options of one that is made first, without their common prefix."""
     options = {**FILTERS, **{f"hoodie.{key.replace('__', '.')}": value for key, value in new.items()}}
     wanted = WriteRequest(
-        base_path=str(path), options=resolve([("test", options)]), operation=WriteOperation(operation)
+        base_path=str(path),
+        options=resolve([("test", options)]),
+        operation=WriteOperation(operation),
+        input=tuple(map(str, urls)),
+        input_format=file_format,
     )
-    return writing.write_files(wanted, [str(one) for one in urls], file_format)
+    return writing.write_files(wanted)
 
 
 NEW = {

@@ -92,9 +92,14 @@ def test_a_table_that_is_created_by_its_first_write(tmp_path: Path) -> None:
         **TIMES,
     }
     options = resolve([("test", made)])
-    wanted = WriteRequest(base_path=str(tmp_path / "t"), options=options, operation=WriteOperation.UPSERT)
+    wanted = WriteRequest(
+        base_path=str(tmp_path / "t"),
+        options=options,
+        operation=WriteOperation.UPSERT,
+        input=(str(tmp_path / "rows.parquet"),),
+    )
     for _ in range(2):
-        writing.write_files(wanted, [str(tmp_path / "rows.parquet")])
+        writing.write_files(wanted)
     assert paths(tmp_path / "t") == {"x/20231114", "y/20231114"}
 
 

@@ -18,7 +18,7 @@ from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
 from hudi_services.runs.report import State
-from hudi_services.runs.request import Mode, RepairRequest, ValidateRequest
+from hudi_services.runs.request import Mode, UndoRequest, ValidateRequest
 from hudi_services.table.partition_metafile import metafile
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Instants
@@ -70,9 +70,7 @@ def test_a_table_with_partitions_built_anew_is_whole(kind: str, copy: str, tmp_p
     done = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert done.state is State.COMPLETED and done.instant is not None
     assert validated(path) is State.COMPLETED
-    undo.undo(
-        RepairRequest(base_path=str(path), options=resolve([("test", QUICK)]), instant=done.instant, command="undo")
-    )
+    undo.undo(UndoRequest(base_path=str(path), options=resolve([("test", QUICK)]), instant=done.instant))
     assert validated(path) is State.COMPLETED
     after, listed = both_views(path)
     assert after.equals(before) and listed.equals(before)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.cli import clustering as cli
+from hudi_services.cli import command as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, PartlyDone
 from hudi_services.runs import config_files
 from hudi_services.runs.report import Report, TableFacts
 from hudi_services.runs.report_rows import PartitionRow
-from hudi_services.runs.request import ClusteringRequest, Mode
+from hudi_services.runs.request import ClusteringRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 TS = "20260101000000000"
@@ -51,10 +51,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, end: Exception | None = None, **fac
             raise end
         return report.requested(TS)
 
-    def jobs(mode: Mode) -> object:
-        return job
-
-    monkeypatch.setattr(cli, "_job", jobs)
+    monkeypatch.setattr(cli, "job_of", lambda wanted: job)
     monkeypatch.setattr(config_files, "default_files", lambda environment: [])
 
 

@@ -22,7 +22,8 @@ from hudi_services.runs.request import (
     Mode,
     OrphanFilesRequest,
     RecoverRequest,
-    RepairRequest,
+    RollbackRequest,
+    UndoRequest,
     ValidateRequest,
     WriteOperation,
     WriteRequest,
@@ -170,7 +171,7 @@ def test_requests_name_their_operations() -> None:
         IndexRequest(**common),
         LookupRequest(keys=None, **common),
         OrphanFilesRequest(**common),
-        *(RepairRequest(command=command, **common) for command in ("rollback", "undo")),
+        *(kind(instant="1", **common) for kind in (RollbackRequest, UndoRequest)),
         *(WriteRequest(operation=operation, **common) for operation in WriteOperation),
     ]
     assert {operation for one in requests for operation in one.operations} == set(Operation)

@@ -416,7 +416,11 @@ def test_no_table_is_created_for_rows_that_cannot_be_merged(tmp_path: Path) -> N
         "hoodie.datasource.write.precombine.field": "ts",
     }
     wanted = WriteRequest(
-        base_path=str(path), options=resolve([("test", made)]), operation=WriteOperation.UPSERT, dry_run=True
+        base_path=str(path),
+        options=resolve([("test", made)]),
+        operation=WriteOperation.UPSERT,
+        input=(str(tmp_path / "new.parquet"),),
+        dry_run=True,
     )
     nulls = pa.concat_tables([rows(0, 3).set_column(2, "ts", pa.array([None] * 3, pa.int64())), rows(0, 3)])
     for new, message in (
@@ -426,11 +430,11 @@ def test_no_table_is_created_for_rows_that_cannot_be_merged(tmp_path: Path) -> N
         pq.write_table(new, tmp_path / "new.parquet")
         for one in (wanted, replace(wanted, dry_run=False)):
             with pytest.raises(ConfigError, match=message):
-                writing.write_files(one, [str(tmp_path / "new.parquet")])
+                writing.write_files(one)
     assert not path.exists()
     gone = replace(wanted, operation=WriteOperation.DELETE)
     with pytest.raises(NothingToDo, match="there is no table at"):
-        writing.write_files(gone, [str(tmp_path / "new.parquet")])
+        writing.write_files(gone)
 
 
 def test_a_null_that_meets_a_value_of_the_table(tmp_path: Path) -> None:

@@ -262,24 +262,28 @@ def test_no_table_is_created_for_rows_that_it_cannot_take(change: Any, message: 
     }
     (tmp_path / "rides/.hoodie").mkdir(parents=True)
     wanted = WriteRequest(
-        base_path=str(tmp_path / "rides"), options=resolve([("test", made)]), operation=WriteOperation.INSERT
+        base_path=str(tmp_path / "rides"),
+        options=resolve([("test", made)]),
+        operation=WriteOperation.INSERT,
+        input=(str(files),),
     )
     with pytest.raises(ConfigError, match=message):
-        writing.write_files(wanted, [str(files)])
+        writing.write_files(wanted)
     assert not [one for one in (tmp_path / "rides").rglob("*") if one.is_file()]
     # What a killed creation leaves is no table.
     (tmp_path / "rides/.hoodie/.folder").write_bytes(b"")
     pq.write_table(rows(0, 10), files)
     right = {key: text for key, text in made.items() if key != "hoodie.table.type"}
-    report = writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(tmp_path / "new")])
+    wanted = replace(wanted, options=resolve([("test", right)]))
+    report = writing.write_files(replace(wanted, input=(str(tmp_path / "new"),)))
     assert report.rows.after == 10
     # The next run of the same command writes into the table, and a file with other columns is refused.
-    assert writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(files)]).rows.after == 20
+    assert writing.write_files(wanted).rows.after == 20
     pq.write_table(rows(10, 20).append_column("more", pa.array(range(10))), tmp_path / "new/b.parquet")
     with pytest.raises(
         ConfigError, match=r"b\.parquet does not have the columns of the first file: more is in only one"
     ):
-        writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(tmp_path / "new")])
+        writing.write_files(replace(wanted, input=(str(tmp_path / "new"),)))
     assert read(tmp_path / "rides").num_rows == 20
 
 
