@@ -91,7 +91,7 @@ def test_commands_without_spark(installed: Installed, tmp_path: Path) -> None:
     assert installed.report(program, "schedule", table, "--dry-run")["state"] == "completed"
     assert installed.report(program, "validate", table)["state"] == "completed"
     assert installed.report(program, "clean", table)["state"] == "idle"
-    assert installed.report(program, "clean", table, "--garbage")["state"] == "idle"
+    assert installed.report(program, "orphan-files", table)["state"] == "idle"
     assert installed.report(program, "index-lookup", table, "--keys-file", os.devnull)["exit_code"] == 2
     failed = fail_newest(table)
     dead = [word for key, value in DEAD_AT_ONCE.items() for word in ("--hoodie-conf", f"{key}={value}")]
