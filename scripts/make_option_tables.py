@@ -1,18 +1,12 @@
-"""Make the tables of docs/configuration.md of keys that are no options: python -m scripts.make_option_tables"""
+"""Make the tables of docs/configuration.md from the declarations of keys: python -m scripts.make_option_tables"""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hudi_services.options.idle_keys import BY_REASON, PREFIXES
-from hudi_services.options.not_honoured import (
-    DELETE_INDEXES,
-    DELETE_STATISTICS,
-    KEPT,
-    MAKE_INDEXES,
-    NOT_HONOURED,
-    NOT_MADE,
-    NotHonoured,
-)
-from hudi_services.options.option import Phase
+from hudi_services.options.not_honoured import KEPT, NOT_MADE
+from hudi_services.options.option import Idle, IndexSwitch, NotHonoured, Phase, Section
+from hudi_services.options.registry import KNOWN, OPTIONS, SECTIONS
+from hudi_services.options.resolve import as_text
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 _COMMANDS = {
@@ -29,19 +23,45 @@ _COMMANDS = {
 
 def tables() -> dict[str, str]:
     """The tables in Markdown, by their names."""
-    refused = {key: one for key, one in NOT_HONOURED.items() if one.refused}
-    warned = {key: one for key, one in NOT_HONOURED.items() if not one.refused}
-    return {"refused keys": _table(refused), "keys with a warning": _table(warned) + _indexes(), "idle keys": _idle()}
+    keys = KNOWN.all_of(NotHonoured)
+    return {
+        **{section.title: _options(section) for section in SECTIONS},
+        "refused keys": _not_honoured(one for one in keys if one.refused),
+        "keys with a warning": _not_honoured(one for one in keys if not one.refused) + "\n" + _indexes(),
+        "idle keys": _idle(),
+    }
 
 
-def _table(keys: dict[str, NotHonoured]) -> str:
-    heading = ["| key | harmless values | what is done | refused by | a warning by |", "|---|---|---|---|---|"]
-    return "\n".join([*heading, *(_row(key, one) for key, one in keys.items())]) + "\n"
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |\n" for cells in (heading, *rows)]
+    return "".join([lines[0], "|---" * len(heading), "|\n", *lines[1:]])
 
 
-def _row(key: str, one: NotHonoured) -> str:
-    harmless = ", ".join(f"`{value}`" for value in one.harmless) or "–"
-    return f"| `{key}` | {harmless} | {one.what} | {_by(one.refused)} | {_by(one.warned & ~one.refused)} |"
+def _options(section: Section) -> str:
+    rows = (
+        (
+            f"`{one.key}`",
+            f"`{default}`" if (default := as_text(one.default)) else "–",
+            one.in_table.text,
+            one.description,
+        )
+        for one in section.options
+    )
+    return _table(("key", "default", "by the table", "meaning"), rows)
+
+
+def _not_honoured(keys: Iterable[NotHonoured]) -> str:
+    rows = (
+        (
+            f"`{one.key}`",
+            ", ".join(f"`{value}`" for value in one.harmless) or "–",
+            one.what,
+            _by(one.refused),
+            _by(one.warned & ~one.refused),
+        )
+        for one in keys
+    )
+    return _table(("key", "harmless values", "what is done", "refused by", "a warning by"), rows)
 
 
 def _by(phases: Phase) -> str:
@@ -51,19 +71,23 @@ def _by(phases: Phase) -> str:
 
 
 def _indexes() -> str:
-    rows = ["| key | `true` | `false` |", "|---|---|---|"]
-    for key, name in {**MAKE_INDEXES, **DELETE_INDEXES, **DELETE_STATISTICS}.items():
-        made = NOT_MADE if key in MAKE_INDEXES else "–"
-        shown = f"{name}…" if name.endswith("_") else "metadata table" if name == "files" else name
-        rows.append(f"| `{key}` | {made} | {KEPT.format(shown)} |")
-    return "\n" + "\n".join(rows) + "\n"
+    made = {one.key: NOT_MADE for one in KNOWN.all_of(IndexSwitch) if one.makes}
+    rows = []
+    for one in (*KNOWN.all_of(IndexSwitch), *(one for one in OPTIONS if one.keeps)):
+        shown = f"{one.keeps}…" if one.keeps.endswith("_") else "metadata table" if one.keeps == "files" else one.keeps
+        rows.append((f"`{one.key}`", made.get(one.key, "–"), KEPT.format(shown)))
+    return _table(("key", "`true`", "`false`"), rows)
 
 
 def _idle() -> str:
-    rows = ["| why | keys |", "|---|---|"]
-    rows += [f"| {why} | {' '.join(f'`{key}`' for key in keys.split())} |" for why, keys in BY_REASON.items()]
-    rows += [f"| {why} | all others that begin with `{prefix}` |" for prefix, why in PREFIXES.items()]
-    return "\n".join(rows) + "\n"
+    keys: dict[str, list[str]] = {}
+    prefixes = []
+    for one in KNOWN.all_of(Idle):
+        if one.key.endswith("."):
+            prefixes.append((one.reason, f"all others that begin with `{one.key}`"))
+        else:
+            keys.setdefault(one.reason, []).append(f"`{one.key}`")
+    return _table(("why", "keys"), [*((why, " ".join(found)) for why, found in keys.items()), *prefixes])
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -72,12 +96,10 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def page(text: str) -> str:
-    """`text` with new tables between their marks."""
+    """`text` with new tables between their marks. Raises ValueError where a mark is missing."""
     for name, table in tables().items():
         begin, end = marks(name)
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = f"{before}{begin}\n\n{table}\n{end}{after}"
+        text = f"{text[: text.index(begin)]}{begin}\n\n{table}\n{text[text.index(end) :]}"
     return text
 
 

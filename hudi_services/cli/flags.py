@@ -6,7 +6,7 @@ One rule says for all commands what changes the table: `RULE`.
 import enum
 from dataclasses import dataclass
 
-from ..options import creation_keys, keys, writing_keys
+from ..options import commit_keys, compaction_keys, creation_keys, file_keys, index_keys, writing_keys
 from ..runs.flag import flag
 from ..runs.request import WriteOperation
 
@@ -61,7 +61,7 @@ class Flags:
     parallelism: int | None = flag(
         "--parallelism",
         "-pl",
-        keys=(keys.MAX_PARALLELISM,),
+        keys=(file_keys.MAX_PARALLELISM,),
         least=1,
         most=1_000_000,
         metavar="N",
@@ -69,7 +69,7 @@ class Flags:
     )
     memory_per_task: str | None = flag(
         "--memory-per-task",
-        keys=(keys.MEMORY_PER_TASK,),
+        keys=(file_keys.MEMORY_PER_TASK,),
         metavar="SIZE",
         help="Memory for the data of one task, such as 512m (hudi.services.memory.per.task). Default: what Spark's "
         "settings leave for Python.",
@@ -109,7 +109,7 @@ class Flags:
     strategy: str | None = flag(
         "--strategy",
         "-st",
-        keys=(keys.COMPACTION_STRATEGY,),
+        keys=(compaction_keys.COMPACTION_STRATEGY,),
         metavar="NAME",
         help="With --mode scheduleAndExecute or schedule: which file groups are compacted: log_file_size, "
         "log_file_number, bounded_io, unbounded, day_based, or Hudi's class (hoodie.compaction.strategy).",
@@ -126,7 +126,7 @@ class Flags:
     )
     file_group_count: int | None = flag(
         "--file-group-count",
-        keys=(keys.RECORD_INDEX_MIN_GROUPS, keys.RECORD_INDEX_MAX_GROUPS),
+        keys=(index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.RECORD_INDEX_MAX_GROUPS),
         least=1,
         most=10_000,
         metavar="N",
@@ -134,7 +134,7 @@ class Flags:
     )
     min_file_group_count: int | None = flag(
         "--min",
-        keys=(keys.RECORD_INDEX_MIN_GROUPS,),
+        keys=(index_keys.RECORD_INDEX_MIN_GROUPS,),
         least=1,
         most=10_000,
         metavar="N",
@@ -142,7 +142,7 @@ class Flags:
     )
     max_file_group_count: int | None = flag(
         "--max",
-        keys=(keys.RECORD_INDEX_MAX_GROUPS,),
+        keys=(index_keys.RECORD_INDEX_MAX_GROUPS,),
         least=1,
         most=10_000,
         metavar="N",
@@ -157,7 +157,7 @@ class Flags:
     )
     abandoned_after: int | None = flag(
         "--abandoned-after",
-        keys=(keys.ABANDONED_AFTER_MINUTES,),
+        keys=(commit_keys.ABANDONED_AFTER_MINUTES,),
         least=0,
         most=52_560_000,
         metavar="MINUTES",

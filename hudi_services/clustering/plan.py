@@ -15,7 +15,7 @@ from ..commit.conflicts import touches
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
-from ..options.keys import SINGLE_FILE_EXECUTION
+from ..options.clustering_keys import SINGLE_FILE_EXECUTION
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params

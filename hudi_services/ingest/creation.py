@@ -7,13 +7,12 @@ from ..merging.rules import payload_class, payload_is_of_write
 from ..new_tables.creation import create_table
 from ..new_tables.definition import (
     MODE_OF_PAYLOAD,
-    TIME_PREFIX,
     PartKind,
     TableDefinition,
     key_generator_for,
 )
 from ..options import Option, Options, as_text, creation_keys, effects
-from ..options.creation_keys import KeyGenerator
+from ..options.creation_keys import TIME_PREFIX, KeyGenerator
 from ..options.option import Phase
 from ..storage import Storage
 from ..table_config import TableConfig

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..errors import ConfigError
-from ..new_tables.definition import TIME_PREFIX, TIME_PREFIXES
 from ..options import Options
 from ..options.creation_keys import (
     KEY_GENERATOR,
     PARTITION_BY,
     SHORT_COMPLEX_KEYS,
+    TIME_PREFIX,
+    TIME_PREFIXES,
     KeyGenerator,
     key_generator_type,
 )

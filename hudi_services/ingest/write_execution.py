@@ -32,7 +32,7 @@ from ..indexing.expressions import computed_indexes
 from ..indexing.keys import record_shards
 from ..metadata_updates.creation import create_metadata_table
 from ..model import FileSlice, WriteStat
-from ..options import keys, writing_keys
+from ..options import clean_keys, writing_keys
 from ..parquet.avro_type import avro_columns
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
@@ -242,7 +242,7 @@ class WriteRun:
         create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
 
     def _roll_back_failed(self) -> None:
-        if self._wanted.options[keys.CLEAN_FAILED_WRITES] == "NEVER":
+        if self._wanted.options[clean_keys.CLEAN_FAILED_WRITES] == "NEVER":
             return
         failed = roll_back_failed_writes(self._table, self._settings)
         if failed:

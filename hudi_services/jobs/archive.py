@@ -8,7 +8,7 @@ from ..archival.archive import Archived, look
 from ..archival.archive import archive as run_archive
 from ..archival.selection import Selection
 from ..errors import NothingToDo
-from ..options import keys
+from ..options import archive_keys, commit_keys
 from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import ArchivedRow, ArchiveFileRow, TimelineRow
@@ -60,9 +60,9 @@ def checkpoint_warnings(found: Selection) -> list[str]:
     return [
         f"{last.write.ts} has the last checkpoint of {last.stream.reader} ({last.stream.key}), and {last.behind} "
         "commits are newer: archive keeps them all, but the next archival of a writer of Apache Hudi moves them to the "
-        f"archive, where no stream looks; set {keys.ROLLING_KEYS.key}={last.stream.key} in every writer and service, "
-        f"with {keys.ROLLING_LOOKBACK.key} above {last.behind}, or, if no stream needs the checkpoint any more, "
-        f"{keys.ARCHIVE_BEYOND_CHECKPOINT.key}=true"
+        f"archive, where no stream looks; set {commit_keys.ROLLING_KEYS.key}={last.stream.key} in every writer and "
+        f"service, with {commit_keys.ROLLING_LOOKBACK.key} above {last.behind}, or, if no stream needs the checkpoint "
+        f"any more, {archive_keys.ARCHIVE_BEYOND_CHECKPOINT.key}=true"
     ]
 
 

@@ -14,7 +14,7 @@ from ..commit.expectations import FilesSuperseded
 from ..commit.rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
-from ..options import keys
+from ..options import clean_keys
 from ..recovery.findings import abandoned
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
@@ -43,7 +43,7 @@ def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Re
     rules = clean_rules(wanted.options)
     _warn_of_checkpoint(wanted, table, report)
     pending = pending_cleans(table)
-    plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
+    plan_anew = not pending or wanted.options[clean_keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
     rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
@@ -68,7 +68,8 @@ def _roll_back_failed_writes(
     wanted: CleanRequest, table: Snapshot, settings: TransactionSettings, report: Report
 ) -> bool:
     """Roll back failed writes; return whether there were any."""
-    minutes = wanted.options[keys.CLUSTERING_EXPIRY_MINUTES] if wanted.options[keys.CLUSTERING_EXPIRES] else None
+    options = wanted.options
+    minutes = options[clean_keys.CLUSTERING_EXPIRY_MINUTES] if options[clean_keys.CLUSTERING_EXPIRES] else None
     with report.phase("roll back"):
         failed = roll_back_failed_writes(table, settings, expiry_minutes=minutes)
     if failed:
@@ -127,7 +128,8 @@ def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
         report.warnings.append(
             f"the savepoint at {', '.join(found.half_released)} was deleted: files that it held in other "
             "partitions stay, and on this table version replaced rows come back once they are archived; run once with "
-            f"--hoodie-conf {keys.CLEAN_INCREMENTAL.key}=false --hoodie-conf {keys.CLEAN_TRIGGER_COMMITS.key}=0"
+            f"--hoodie-conf {clean_keys.CLEAN_INCREMENTAL.key}=false "
+            f"--hoodie-conf {clean_keys.CLEAN_TRIGGER_COMMITS.key}=0"
         )
 
 

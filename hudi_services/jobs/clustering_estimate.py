@@ -8,7 +8,7 @@ from ..clustering.estimate import GroupEstimate, estimate_group
 from ..clustering.plan import sized_slices
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
-from ..options import keys
+from ..options import file_keys
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..runs.report import InOut, Report
@@ -38,7 +38,7 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
 
 
 def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
-    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
+    memory = TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
     tasks = rewrite_tasks(wanted, table, "", plan, sized_slices(table, plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -24,7 +24,7 @@ from ..derived_indexes.expression_index.index import Computation
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
 from ..model import FileSlice
-from ..options import keys
+from ..options import commit_keys
 from ..runs.report import InOut, Report
 from ..runs.report_rows import PublicationRow
 from ..runs.request import ClusteringRequest
@@ -192,18 +192,19 @@ def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
 
     Such a writer takes a reserved instant for a plan, and fails. Raises ConfigError when the options ask for that.
     """
-    way, texts = wanted.options[keys.PUBLISH_LATE], wanted.options.texts()
+    option = commit_keys.PUBLISH_LATE
+    way, texts = wanted.options[option], wanted.options.texts()
     clusters = next((key for key in _HUDI_CLUSTERS if texts.get(key, "").lower() == "true"), None)
     if way == "RESERVED" and clusters is not None:
         raise ConfigError(
-            f"{keys.PUBLISH_LATE.key}=reserved cannot be used with {clusters}=true: a writer of Hudi that clusters "
+            f"{option.key}=reserved cannot be used with {clusters}=true: a writer of Hudi that clusters "
             "fails on an instant that is only reserved",
-            hint=f"leave {keys.PUBLISH_LATE.key} out, or let only one of the two cluster",
+            hint=f"leave {option.key} out, or let only one of the two cluster",
         )
     if way == "STAGED" and wanted.instant is not None:
         raise ConfigError(
-            f"{keys.PUBLISH_LATE.key}=staged draws the instant at the commit, and {wanted.instant} was asked for",
-            hint=f"leave the instant out, or {keys.PUBLISH_LATE.key}",
+            f"{option.key}=staged draws the instant at the commit, and {wanted.instant} was asked for",
+            hint=f"leave the instant out, or {option.key}",
         )
     if way != "AUTO" or wanted.instant is not None:
         return way == "STAGED"

@@ -12,7 +12,7 @@ from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
 from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
-from ..options import keys
+from ..options import clustering_keys, commit_keys
 from ..recovery.findings import abandoned
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
@@ -73,16 +73,16 @@ def plan_now(
 ) -> ClusteringPlan:
     """The plan of the table as it is, without a lock: an idle or wrong call leaves no trace. Raises NothingToDo."""
     rules = plan_rules(wanted.options)
-    report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
+    report.warnings += copying_that_sorts(wanted.options[clustering_keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
-        check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
+        check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
     waiting = _wait_for_commits(wanted, table)
     if waiting:
         raise _nothing_to_plan(table, waiting, settings)
     with report.phase("plan"):
         check_order(rules.sort, rules.layout, table)
         if rules.columns:
-            check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
+            check_columns(f"{clustering_keys.PLAN_COLUMNS.key} column", rules.columns, table)
         planned = build(table, rules, explain=wanted.dry_run)
         _describe(planned, report)
         if planned.plan is None:

@@ -10,8 +10,8 @@ from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..file_names import new_file_id
 from ..model import FileSlice
-from ..options import keys
-from ..options.option import is_code
+from ..options import clustering_keys
+from ..options.value_types import is_code
 from ..rewriting.task import RewriteTask
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
 from ..runs.request import ClusteringRequest
@@ -30,10 +30,10 @@ def rewrite_tasks(
 ) -> list[RewriteTask]:
     """A task for each of the `groups` of the plan that is not empty. Raises ConfigError for unusable sort columns."""
     layout = _layout(wanted, instant, plan)
-    sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
+    sort = () if layout == clustering_keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
     files = file_settings(wanted.options, table.config)
-    if plan.strategy_class == keys.SINGLE_FILE_EXECUTION:
+    if plan.strategy_class == clustering_keys.SINGLE_FILE_EXECUTION:
         files = replace(files, file_bytes=sys.maxsize)
     make = task_maker(table, instant, files)
     # An estimate is made before the plan has an instant.
@@ -55,7 +55,7 @@ def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> st
 
     Raises ConfigError when only the plan names code: any writer of the table may have written the plan.
     """
-    option = keys.LAYOUT_STRATEGY
+    option = clustering_keys.LAYOUT_STRATEGY
     if wanted.options.is_set(option):
         return wanted.options[option]
     layout = layout_of(plan.strategy_params)
@@ -70,7 +70,7 @@ def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> st
 
 def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
     """A warning when `execution` is a class that copies files, but rows are sorted: Hudi then sorts them, too."""
-    if not sort or execution not in keys.COPY_EXECUTIONS:
+    if not sort or execution not in clustering_keys.COPY_EXECUTIONS:
         return []
     name = execution.rpartition(".")[2]
     return [f"{name} copies files only without sort columns: sort columns are set, so rows are sorted, as in Hudi"]

@@ -8,7 +8,7 @@ from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
 from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
-from ..options import keys
+from ..options import commit_keys
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
@@ -29,7 +29,7 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
     settings = transaction_settings(wanted.options, table.storage)
     rules = compaction_rules(wanted.options)
     if wanted.instant is not None:
-        check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
+        check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
     waiting = why_not_due(table, rules.trigger)
     if waiting:
         raise NothingToDo(waiting)

@@ -23,7 +23,7 @@ from ..metadata.record_index.key_hash import load_key_hash
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..metadata_updates.new_partition import LostWork
-from ..options import keys
+from ..options import index_keys
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.request import IndexRequest
@@ -49,7 +49,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started, so that wrong bounds are reported at once.
     sizing = group_sizing(wanted.options)
-    hash_name = wanted.options[keys.INDEX_HASH]
+    hash_name = wanted.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if wanted.dry_run:
         return _dry_run(wanted, table, sizing, report)

@@ -7,7 +7,7 @@ from ..errors import ConfigError, CorruptFile
 from ..metadata.record_index.locations import HUDI_ZONE
 from ..metadata.record_index.lookup import Access, AccessRule, Locations, look_up
 from ..metadata.records.keys import RECORD_INDEX
-from ..options import Options, keys
+from ..options import Options, index_keys
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import LocationRow
@@ -49,7 +49,7 @@ def find_locations(wanted: LookupRequest, storage: Storage | None, report: Repor
 
 
 def access_rule(options: Options) -> AccessRule:
-    return AccessRule(Access(options[keys.LOOKUP_ACCESS]), options[keys.LOOKUP_SCAN_SHARE])
+    return AccessRule(Access(options[index_keys.LOOKUP_ACCESS]), options[index_keys.LOOKUP_SCAN_SHARE])
 
 
 def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:

@@ -18,7 +18,7 @@ from functools import partial
 from ..commit.conflicts import WriterAtWork
 from ..engine import Engine
 from ..errors import HudiServicesError, LockBusy, NothingToDo
-from ..options import Options, keys, writing_keys
+from ..options import Options, clustering_keys, writing_keys
 from ..runs.report import Report, State, sentence
 from ..runs.report_rows import ServiceRow
 from ..runs.request import (
@@ -89,8 +89,8 @@ class InlineServices:
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.wanted.options
-        if not any(map(self.options.is_set, (keys.INLINE_MAX_COMMITS, keys.ASYNC_MAX_COMMITS))):
-            options = options.with_default(keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
+        if not any(map(self.options.is_set, (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS))):
+            options = options.with_default(clustering_keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
         request = ClusteringRequest(base_path=self.wanted.base_path, options=options, mode=mode)
         if mode is Mode.SCHEDULE:
             return clustering.schedule(request, self.table)

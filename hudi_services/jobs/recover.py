@@ -10,7 +10,7 @@ from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..merging.rules import turned_by_upgrade
-from ..options import keys
+from ..options import commit_keys
 from ..recovery.findings import Decision, Finding, find, judge
 from ..runs.opening import open_supported
 from ..runs.report import Report, sentence
@@ -95,7 +95,7 @@ def _repair(
     for number, finding in enumerate(findings, 1):
         try:
             outcomes.append(
-                (finding, _act(table, finding, settings, wanted.options[keys.ROLLBACK_USING_MARKERS]), None)
+                (finding, _act(table, finding, settings, wanted.options[commit_keys.ROLLBACK_USING_MARKERS]), None)
             )
         except HudiServicesError as error:
             outcomes.append((finding, f"failed: {sentence(error)}", error))

@@ -24,7 +24,7 @@ from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConflictError, LockBusy, NothingToDo
 from ..model import FileSlice
-from ..options import keys
+from ..options import commit_keys
 from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import PartitionRow, RollbackRow, VisibleAgainRow
@@ -122,12 +122,12 @@ def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
     if target.is_completed:
         refuse_other_writers(table, target, settings)
         refuse_beside_index_builds(table)
-    plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
+    plan = plan_rollback(table, target, using_markers=wanted.options[commit_keys.ROLLBACK_USING_MARKERS])
     return _Decided(table, plan, None, target, tuple(restored))
 
 
 def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
-    if decided.target is not None and wanted.options[keys.ROLLBACK_USING_MARKERS]:
+    if decided.target is not None and wanted.options[commit_keys.ROLLBACK_USING_MARKERS]:
         problem, _ = unfit_markers(decided.table, decided.target)
         report.warnings += [f"{problem}: the files to delete were found by listing"] if problem else []
 
@@ -135,7 +135,7 @@ def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -
 def _warn_of_checkpoint(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
     """Say which stream will find no checkpoint any more: commits may have taken it over from archived ones."""
     if decided.target is not None and decided.target.is_completed:
-        named = wanted.options[keys.ROLLING_KEYS]
+        named = wanted.options[commit_keys.ROLLING_KEYS]
         last = last_checkpoint(decided.table.timeline, [decided.target], named)
         if last is not None:
             report.warnings.append(

@@ -22,7 +22,7 @@ from ..errors import (
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.records.keys import EXPRESSION_INDEX
 from ..metadata.table import MetadataTable
-from ..options import keys
+from ..options import file_keys
 from ..runs.opening import open_supported
 from ..runs.report import Check, CheckResult, Report
 from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
@@ -114,7 +114,7 @@ def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTab
         with suppress(UnsupportedTable):
             zone, bloom = session_zone(options), bloom_settings(options)
             found = computation(metadata, index, current_schema(table), zone, bloom)
-            if options[keys.SESSION_TIME_ZONE] or not found.expression().zoned:
+            if options[file_keys.SESSION_TIME_ZONE] or not found.expression().zoned:
                 yield found
 
 
@@ -235,7 +235,7 @@ def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
     if name.startswith(EXPRESSION_INDEX):
         return (
             "this program does not compute its function, or the function depends on "
-            f"{keys.SESSION_TIME_ZONE.key}, which is not set"
+            f"{file_keys.SESSION_TIME_ZONE.key}, which is not set"
         )
     if not table.config.populate_meta_fields:
         return "the files of a table without meta fields have no record keys to compare with it"

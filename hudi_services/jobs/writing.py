@@ -25,7 +25,7 @@ from ..keygen.named_partitions import matching_partitions
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..new_tables.creation import create_table, has_table_files
 from ..object_storage import ObjectStorage
-from ..options import creation_keys, effects, keys, writing_keys
+from ..options import creation_keys, effects, file_keys, writing_keys
 from ..rows.memory import TaskMemory
 from ..runs.opening import open_rewritable
 from ..runs.report import Report
@@ -232,7 +232,7 @@ class _New:
 
 
 def _memory(wanted: WriteRequest, engine: Engine) -> TaskMemory:
-    return TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
+    return TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
 
 
 def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:

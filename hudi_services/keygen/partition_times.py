@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from ..derived_indexes.expression_index.times import UTC_MICROS, Zone, formatted, local, strftime_pattern
 from ..errors import ConfigError, UnsupportedTable
-from ..new_tables.definition import TIME_PREFIX, TIME_PREFIXES
+from ..options.creation_keys import TIME_PREFIX, TIME_PREFIXES
 from .key_texts import UTC, Field, int64
 
 _MILLIS = {

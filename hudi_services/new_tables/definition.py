@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..merging.rules import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, MODEL
-from ..options.creation_keys import KEY_GENERATORS, KeyGenerator
+from ..options.creation_keys import KEY_GENERATORS, TIME_PREFIX, KeyGenerator
 from ..versions import TableVersion
 
 _EXTRACTORS = "org.apache.hudi.hive."
@@ -29,9 +29,6 @@ _PAYLOADS = {
 MODE_OF_PAYLOAD = {payload: mode for mode, payload in _PAYLOADS.items()}
 """The payload classes of new tables, and the merge modes that are the same."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f/]+")
-TIME_PREFIX = "hoodie.keygen.timebased."
-TIME_PREFIXES = (TIME_PREFIX, "hoodie.deltastreamer.keygen.timebased.")
-"""Of the options of partition paths that are times; the second one is older, and counts less."""
 _NEEDED_TIME_KEYS = (TIME_PREFIX + "timestamp.type", TIME_PREFIX + "output.dateformat")
 
 

@@ -4,9 +4,9 @@ Sources: DataSourceOptions, HoodieTableConfig and HoodieWriteConfig of Apache Hu
 """
 
 import enum
-from typing import Any
 
-from .option import Option, Phase, boolean, choice, names, text
+from .option import NEVER, Kept, Phase, Section
+from .value_types import NO_NAMES, choice
 
 KEY_GENERATORS = "org.apache.hudi.keygen."
 """The package of Hudi's key generators."""
@@ -22,7 +22,6 @@ class KeyGenerator(enum.Enum):
     CUSTOM = "CustomKeyGenerator"
 
 
-_NO_NAMES: tuple[str, ...] = ()
 _BY_CLASS = {
     KEY_GENERATORS + name: kind.name
     for kind in KeyGenerator
@@ -50,120 +49,94 @@ def key_generator_type(named: str) -> str:
     return _BY_CLASS.get(named, named.upper()).removesuffix(_AVRO)
 
 
-TABLE_NAME = Option(
-    "hoodie.table.name",
-    text,
-    "",
-    Phase.CREATE,
-    "The name of a new table; when empty, the name of its folder.",
-)
-DATABASE_NAME = Option("hoodie.database.name", text, "", Phase.CREATE, "The database of a new table.")
-TABLE_TYPE = Option(
+TIME_PREFIX = "hoodie.keygen.timebased."
+TIME_PREFIXES = (TIME_PREFIX, "hoodie.deltastreamer.keygen.timebased.")
+"""Of the options of partition paths that are times; the second one is older, and counts less."""
+TIME_PROPERTIES = tuple(Kept(prefix, Phase.CREATE | Phase.INGEST) for prefix in TIME_PREFIXES)
+
+CREATION = Section("A new table", Phase.CREATE, NEVER)
+TABLE_NAME = CREATION("hoodie.table.name", "", "The name of a new table; when empty, the name of its folder.")
+DATABASE_NAME = CREATION("hoodie.database.name", "", "The database of a new table.")
+TABLE_TYPE = CREATION(
     "hoodie.datasource.write.table.type",
-    choice("COPY_ON_WRITE", "MERGE_ON_READ"),
     "COPY_ON_WRITE",
-    Phase.CREATE,
     "The type of a new table.",
     ("hoodie.table.type", "hoodie.datasource.write.storage.type"),
+    parse=choice("COPY_ON_WRITE", "MERGE_ON_READ"),
 )
-TABLE_VERSION = Option(
+TABLE_VERSION = CREATION(
     "hoodie.write.table.version",
-    choice("6", "8", "9"),
     "9",
-    Phase.CREATE,
     "The version of a new table: 6 for Hudi 0.14 and 0.15, 8 for 1.0, 9 for 1.1 and 1.2.",
+    parse=choice("6", "8", "9"),
 )
-RECORD_KEY = Option(
+RECORD_KEY = CREATION(
     "hoodie.datasource.write.recordkey.field",
-    names,
-    _NO_NAMES,
-    Phase.CREATE,
+    NO_NAMES,
     "The columns of the record key.",
     ("hoodie.table.recordkey.fields",),
 )
-PARTITION_BY = Option(
+PARTITION_BY = CREATION(
     "hoodie.datasource.write.partitionpath.field",
-    names,
-    _NO_NAMES,
-    Phase.CREATE,
+    NO_NAMES,
     "The columns of the partition path; for a custom key generator with a kind, as `day:SIMPLE` or `ts:TIMESTAMP`: "
     "tables of version 6 do not store the kinds, and each write gives them.",
     ("hoodie.table.partition.fields",),
 )
-ORDERING = Option(
+ORDERING = CREATION(
     "hoodie.table.ordering.fields",
-    names,
-    _NO_NAMES,
-    Phase.CREATE,
+    NO_NAMES,
     "The columns that decide between two rows of one key; several only from version 9 on.",
     ("hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field", "hoodie.payload.ordering.field"),
 )
-KEY_GENERATOR = Option(
+KEY_GENERATOR = CREATION(
     "hoodie.datasource.write.keygenerator.class",
-    _generator,
     "",
-    Phase.CREATE,
     "The key generator, by Hudi's class or type; when empty, it goes by the numbers of columns.",
     ("hoodie.datasource.write.keygenerator.type", "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"),
+    parse=_generator,
 )
-SHORT_COMPLEX_KEYS = Option(
+SHORT_COMPLEX_KEYS = CREATION(
     "hoodie.write.complex.keygen.new.encoding",
-    choice("", "TRUE", "FALSE"),
     "",
-    Phase.CREATE,
     "Table versions 6 and 8: whether the complex key generator makes `5` of a single record key field, and not `id:5`; "
     "when empty, it does. Where the table has rows, they decide.",
+    parse=choice("", "TRUE", "FALSE"),
 )
-HIVE_STYLE = Option(
+HIVE_STYLE = CREATION(
     "hoodie.datasource.write.hive_style_partitioning",
-    boolean,
     False,
-    Phase.CREATE,
     "Whether partition paths have the names of the columns (`day=2026-01-01`).",
 )
-URL_ENCODE = Option(
+URL_ENCODE = CREATION(
     "hoodie.datasource.write.partitionpath.urlencode",
-    boolean,
     False,
-    Phase.CREATE,
     "Whether special characters in partition paths are encoded.",
 )
-META_FIELDS = Option(
-    "hoodie.populate.meta.fields", boolean, True, Phase.CREATE, "Whether the rows of a new table have Hudi's columns."
+META_FIELDS = CREATION("hoodie.populate.meta.fields", True, "Whether the rows of a new table have Hudi's columns.")
+METAFILE_IN_BASE_FORMAT = CREATION(
+    "hoodie.partition.metafile.use.base.format", False, "Whether the metadata files of partitions are parquet files."
 )
-METAFILE_IN_BASE_FORMAT = Option(
-    "hoodie.partition.metafile.use.base.format",
-    boolean,
-    False,
-    Phase.CREATE,
-    "Whether the metadata files of partitions are parquet files.",
-)
-TIMELINE_ZONE = Option(
+TIMELINE_ZONE = CREATION(
     "hoodie.table.timeline.timezone",
-    choice("LOCAL", "UTC"),
     "LOCAL",
-    Phase.CREATE,
     "The time zone of the instants of a new table.",
+    parse=choice("LOCAL", "UTC"),
 )
-MERGE_MODE = Option(
+MERGE_MODE = CREATION(
     "hoodie.write.record.merge.mode",
-    choice(
-        *("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
-        undone={"CUSTOM": "merges rows by a class of users, which only Apache Hudi runs"},
-    ),
     "",
-    Phase.CREATE,
     "Which of two rows of one key counts: the one with the greater ordering value, or the newer one; when empty, the "
     "first with an ordering column, else the second.",
     ("hoodie.record.merge.mode",),
+    parse=choice(
+        *("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+        undone={"CUSTOM": "merges rows by a class of users, which only Apache Hudi runs"},
+    ),
 )
-PAYLOAD_CLASS = Option(
+PAYLOAD_CLASS = CREATION(
     "hoodie.datasource.write.payload.class",
-    text,
     "",
-    Phase.CREATE,
     "The payload class, in place of the merge mode: DefaultHoodieRecordPayload or OverwriteWithLatestAvroPayload.",
     ("hoodie.compaction.payload.class",),
 )
-
-ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

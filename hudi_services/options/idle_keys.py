@@ -4,7 +4,9 @@ With the options and `not_honoured`, these are all keys of Apache Hudi 0.15.0, 1
 among them may be misspelt. `scripts/list_hudi_keys.py` reads the keys of the four releases from their Spark bundles.
 """
 
-BY_REASON: dict[str, str] = {
+from .option import Idle
+
+_BY_REASON: dict[str, str] = {
     "Only readers of tables read it.": """
 hoodie.bootstrap.data.queries.only hoodie.bucket.index.query.pruning hoodie.cdc.file.group.iterator.memory.spill.bytes
 hoodie.datasource.merge.type hoodie.datasource.query.incremental.format hoodie.datasource.query.type
@@ -281,7 +283,7 @@ hoodie.time.generator.type
 }
 """The keys by the reason. A key that belongs to a feature is of no consequence where that feature is refused."""
 
-PREFIXES: dict[str, str] = {
+_PREFIXES: dict[str, str] = {
     "hoodie.aws.": "It is about the services of AWS that Hudi tells of tables.",
     "hoodie.deltastreamer.": "Only Hudi Streamer reads it.",
     "hoodie.metrics.": "It says how metrics are sent; see `hoodie.metrics.on`.",
@@ -291,3 +293,6 @@ PREFIXES: dict[str, str] = {
     "hoodie.write.commit.callback.": "It says how a callback is called; see `hoodie.write.commit.callback.on`.",
 }
 """Every other key with one of these prefixes is known: its rest is a name that the operator or a plug-in gave."""
+
+ALL = [Idle(key, reason) for reason, text in _BY_REASON.items() for key in text.split()]
+ALL += [Idle(prefix, reason) for prefix, reason in _PREFIXES.items()]

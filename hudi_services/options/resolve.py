@@ -7,8 +7,9 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
 from ..urls import without_secrets
-from . import keys, lock_keys
+from . import clustering_keys, lock_keys
 from .option import NEVER, Option, Phase
+from .registry import KNOWN, OPTIONS
 
 T = TypeVar("T")
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
@@ -47,11 +48,11 @@ class Options:
         of several writers without a lock.
         """
         self._layers = tuple((source, dict(values)) for source, values in layers)
-        self._settings = {option.key: _find(option, self._layers) for option in keys.ALL}
+        self._settings = {option.key: _find(option, self._layers) for option in OPTIONS}
         self._imply_filter_mode()
         self._errors: dict[str, ConfigError] = {}
         self._values: dict[str, Any] = {}
-        self.ignored = tuple(found for option in keys.ALL if (found := self._read(option, lenient)))
+        self.ignored = tuple(found for option in OPTIONS if (found := self._read(option, lenient)))
         """Sentences about values of the table's layer that were ignored."""
         self._require_lock()
         self.warnings = (*_unknown_keys(self._layers), *self._doubts())
@@ -79,7 +80,7 @@ class Options:
 
     def check(self, phase: Phase) -> None:
         """Raise ConfigError for the first option of `phase` that the table set to a value that it may not set."""
-        for option in keys.ALL:
+        for option in OPTIONS:
             if option.phase & phase:
                 self[option]
 
@@ -119,17 +120,17 @@ class Options:
         """Every option of `phase` with its value as it may be shown, defaults too, by key."""
         found = (
             self._settings[option.key] or Setting(option.key, as_text(option.default), DEFAULT_SOURCE)
-            for option in keys.ALL
+            for option in OPTIONS
             if option.phase & phase
         )
         shown = (replace(one, value=without_secrets(one.value)) for one in found)
         return sorted(shown, key=lambda setting: setting.key)
 
     def _imply_filter_mode(self) -> None:
-        strategy = self._settings[keys.PLAN_STRATEGY_CLASS.key]
-        mode = keys.DEPRECATED_PLAN_FILTERS.get(strategy.value) if strategy else None
+        strategy = self._settings[clustering_keys.PLAN_STRATEGY_CLASS.key]
+        mode = clustering_keys.DEPRECATED_PLAN_FILTERS.get(strategy.value) if strategy else None
         if strategy and mode:
-            key = keys.PARTITION_FILTER_MODE.key
+            key = clustering_keys.PARTITION_FILTER_MODE.key
             self._settings[key] = Setting(key, mode, f"{strategy.source}, through {strategy.key}")
 
     def _is_refused(self, *options: Option[Any]) -> bool:
@@ -146,7 +147,7 @@ class Options:
             )
 
     def _doubts(self) -> Iterable[str]:
-        small, target = keys.SMALL_FILE_LIMIT, keys.TARGET_FILE_BYTES
+        small, target = clustering_keys.SMALL_FILE_LIMIT, clustering_keys.TARGET_FILE_BYTES
         if self._is_refused(small, target):
             return
         if self[small] >= self[target]:
@@ -204,18 +205,13 @@ def _override(setting: Setting) -> str:
 
 
 def _unknown_keys(layers: Iterable[Layer]) -> list[str]:
-    # Imported here: most runs are given keys of options alone, and need no list of all others.
-    from . import effects
-
-    warnings = []
-    for source, values in layers:
-        # The table's own properties belong to Hudi, and other keys (spark.…) to other programs.
-        if source == TABLE_SOURCE:
-            continue
-        for key in values:
-            if _looks_like_hudi(key) and not effects.is_known(key):
-                warnings.append(_unknown(key, source, effects.known()))
-    return warnings
+    # The table's own properties belong to Hudi, and other keys (spark.…) to other programs.
+    return [
+        _unknown(key, source)
+        for source, values in layers
+        for key in (values if source != TABLE_SOURCE else ())
+        if _looks_like_hudi(key) and not KNOWN.is_known(key)
+    ]
 
 
 def _looks_like_hudi(key: str) -> bool:
@@ -225,10 +221,10 @@ def _looks_like_hudi(key: str) -> bool:
     return first == "hoodie" or difflib.SequenceMatcher(None, first, "hoodie").ratio() > _SIMILAR
 
 
-def _unknown(key: str, source: str, known: Iterable[str]) -> str:
+def _unknown(key: str, source: str) -> str:
     # `key value==` is a key with a blank to Hudi, and its second word may be a secret.
     first, *more = key.split(maxsplit=1)
-    nearest = difflib.get_close_matches(first, sorted(known), n=1, cutoff=0.0)
+    nearest = difflib.get_close_matches(first, KNOWN.whole, n=1, cutoff=0.0)
     shown = without_secrets(first)
     if more:
         return f"{shown} … (from {source}) is not a key that is known: there is a blank before the first = of its line"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from ..metadata.records.keys import COLUMN_STATS
 from ..metadata.statistics.indexed_columns import may_be_indexed
 from ..model import FileSlice
-from ..options.keys import NO_LAYOUT
+from ..options.clustering_keys import NO_LAYOUT
 from ..rewriting.inputs import Unfit
 from ..rewriting.task import RewriteTask
 from ..rows.settings import FileSettings

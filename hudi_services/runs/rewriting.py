@@ -24,7 +24,7 @@ from ..indexing.expressions import computed_indexes
 from ..indexing.keys import IndexBuilt, RecordIndexKnown, moved_keys, record_shards, written_ahead
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, WriteStat
-from ..options import keys
+from ..options import file_keys
 from ..rewriting.data_skipping import skipping
 from ..rewriting.resume import rewrite_once
 from ..rewriting.rewrite import RewriteResult
@@ -223,7 +223,7 @@ def add_dropped_groups(
 
 
 def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:
-    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
+    memory = TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
         results = engine.map(
             rewrite_once,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
-from ..options import keys
+from ..options import file_keys
 from .report import Report
 from .request import ClusteringRequest, CompactionRequest, SparkRequest
 
@@ -102,7 +102,7 @@ class Running:
             self._report.warnings.append(
                 "a Spark session was running before and is used as it is: its master and memory stand, not those given"
             )
-        return SparkEngine(there.context, self._wanted.options[keys.MAX_PARALLELISM])
+        return SparkEngine(there.context, self._wanted.options[file_keys.MAX_PARALLELISM])
 
     def _ready(self) -> Engine:
         if self._engine is None:

@@ -16,7 +16,7 @@ from ..locking.protocol import LockWait
 from ..locking.registry import lock_provider
 from ..metadata.record_index.shards import Shards
 from ..metadata_updates.creation import NewStatistics
-from ..options import Options, keys, lock_keys, writing_keys
+from ..options import Options, clean_keys, clustering_keys, commit_keys, file_keys, index_keys, lock_keys, writing_keys
 from ..rows.output import RECORD_KEY_FIELD
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn, parse_sort_columns
@@ -35,52 +35,54 @@ _BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
 def plan_rules(options: Options) -> PlanRules:
     """The rules of a clustering plan. Raises ConfigError when groups of several files meet an execution strategy for
     single files, as Hudi does."""
-    layout, strategy = options[keys.LAYOUT_STRATEGY], options[keys.PLAN_STRATEGY_CLASS]
-    execution = options[keys.EXECUTION_STRATEGY_CLASS]
-    single_files = execution == keys.SINGLE_FILE_EXECUTION
+    layout, strategy = options[clustering_keys.LAYOUT_STRATEGY], options[clustering_keys.PLAN_STRATEGY_CLASS]
+    execution = options[clustering_keys.EXECUTION_STRATEGY_CLASS]
+    single_files = execution == clustering_keys.SINGLE_FILE_EXECUTION
     if single_files and strategy != "single_file":
         raise ConfigError(
-            f"{keys.EXECUTION_STRATEGY_CLASS.key}={execution} rewrites each file by itself, and the plan strategy "
-            f"{strategy} groups them",
-            hint=f"set {keys.PLAN_STRATEGY_CLASS.key}=single_file",
+            f"{clustering_keys.EXECUTION_STRATEGY_CLASS.key}={execution} rewrites each file by itself, and the plan "
+            f"strategy {strategy} groups them",
+            hint=f"set {clustering_keys.PLAN_STRATEGY_CLASS.key}=single_file",
         )
     return PlanRules(
         partitions=PartitionRules(
-            mode=PartitionFilter(options[keys.PARTITION_FILTER_MODE]),
-            selected=options[keys.PARTITIONS_SELECTED],
-            pattern=options[keys.PARTITION_REGEX],
-            begin=options[keys.BEGIN_PARTITION],
-            end=options[keys.END_PARTITION],
-            lookback=options[keys.LOOKBACK_PARTITIONS],
-            skip_latest=options[keys.SKIP_FROM_LATEST],
+            mode=PartitionFilter(options[clustering_keys.PARTITION_FILTER_MODE]),
+            selected=options[clustering_keys.PARTITIONS_SELECTED],
+            pattern=options[clustering_keys.PARTITION_REGEX],
+            begin=options[clustering_keys.BEGIN_PARTITION],
+            end=options[clustering_keys.END_PARTITION],
+            lookback=options[clustering_keys.LOOKBACK_PARTITIONS],
+            skip_latest=options[clustering_keys.SKIP_FROM_LATEST],
         ),
         sizes=SizeRules(
             # One file remains one, however large: Hudi's class would refuse a group of more.
-            target_file=sys.maxsize if single_files else options[keys.TARGET_FILE_BYTES],
-            small_file_limit=options[keys.SMALL_FILE_LIMIT],
-            max_group=options[keys.MAX_BYTES_PER_GROUP],
-            max_groups=options[keys.MAX_NUM_GROUPS],
-            single_group=options[keys.SINGLE_GROUP],
-            by_gain=options[keys.PLAN_ORDER] == "GAIN",
-            budget=options[keys.PLAN_BUDGET],
+            target_file=sys.maxsize if single_files else options[clustering_keys.TARGET_FILE_BYTES],
+            small_file_limit=options[clustering_keys.SMALL_FILE_LIMIT],
+            max_group=options[clustering_keys.MAX_BYTES_PER_GROUP],
+            max_groups=options[clustering_keys.MAX_NUM_GROUPS],
+            single_group=options[clustering_keys.SINGLE_GROUP],
+            by_gain=options[clustering_keys.PLAN_ORDER] == "GAIN",
+            budget=options[clustering_keys.PLAN_BUDGET],
         ),
-        sort=() if layout == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS]),
+        sort=() if layout == clustering_keys.NO_LAYOUT else parse_sort_columns(options[clustering_keys.SORT_COLUMNS]),
         layout=layout,
         # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. If that changes,
         # Hudi must have the class: the copying classes came after 1.0, and add nothing to the rest of a plan.
-        execution_strategy=keys.SORT_AND_SIZE_EXECUTION if execution in keys.COPY_EXECUTIONS else execution,
+        execution_strategy=clustering_keys.SORT_AND_SIZE_EXECUTION
+        if execution in clustering_keys.COPY_EXECUTIONS
+        else execution,
         strategy=strategy,
-        columns=options[keys.PLAN_COLUMNS],
-        sort_by=options[keys.FILE_SLICES_SORT_BY],
-        after=options[keys.EARLIEST_COMMIT],
-        seed=options[keys.PLAN_SEED],
+        columns=options[clustering_keys.PLAN_COLUMNS],
+        sort_by=options[clustering_keys.FILE_SLICES_SORT_BY],
+        after=options[clustering_keys.EARLIEST_COMMIT],
+        seed=options[clustering_keys.PLAN_SEED],
         options=options.texts(),
     )
 
 
 def commits_between(options: Options) -> int:
     """How many commits must follow the last clustering before another one is planned."""
-    return max(options[keys.INLINE_MAX_COMMITS] or 0, options[keys.ASYNC_MAX_COMMITS] or 0)
+    return max(options[clustering_keys.INLINE_MAX_COMMITS] or 0, options[clustering_keys.ASYNC_MAX_COMMITS] or 0)
 
 
 def commit_metadata(options: Options) -> dict[str, str]:
@@ -91,13 +93,13 @@ def commit_metadata(options: Options) -> dict[str, str]:
 
 def rolling_metadata(options: Options) -> RollingMetadata:
     """The extra metadata that commits take over from earlier ones."""
-    return RollingMetadata(options[keys.ROLLING_KEYS], options[keys.ROLLING_LOOKBACK])
+    return RollingMetadata(options[commit_keys.ROLLING_KEYS], options[commit_keys.ROLLING_LOOKBACK])
 
 
 def failed_writes_are_ours(options: Options) -> bool:
     """Whether writers leave the rollback of failed writes to cleans: as set, and always with several writers."""
     several = options[lock_keys.CONCURRENCY_MODE] != lock_keys.CONCURRENCY_MODE.default
-    return several or options[keys.CLEAN_FAILED_WRITES] == "LAZY"
+    return several or options[clean_keys.CLEAN_FAILED_WRITES] == "LAZY"
 
 
 def several_writers(options: Options) -> list[str]:
@@ -105,7 +107,7 @@ def several_writers(options: Options) -> list[str]:
 
     Raises ConfigError where the options themselves say that writers roll one another back.
     """
-    mode, policy, lock = lock_keys.CONCURRENCY_MODE, keys.CLEAN_FAILED_WRITES, lock_keys.LOCK_PROVIDER
+    mode, policy, lock = lock_keys.CONCURRENCY_MODE, clean_keys.CLEAN_FAILED_WRITES, lock_keys.LOCK_PROVIDER
     is_single = options[mode] == mode.default
     if options.is_set(policy) and options[policy] == "EAGER" and (options[lock] or not is_single):
         raise ConfigError(
@@ -124,15 +126,15 @@ def several_writers(options: Options) -> list[str]:
 def group_sizing(options: Options) -> GroupSizing:
     """The sizing of a new record index. Raises ConfigError when its lower bound exceeds the upper bound."""
     sizing = GroupSizing(
-        at_least=options[keys.RECORD_INDEX_MIN_GROUPS],
-        at_most=options[keys.RECORD_INDEX_MAX_GROUPS],
-        growth=options[keys.RECORD_INDEX_GROWTH],
-        group_bytes=options[keys.RECORD_INDEX_GROUP_BYTES],
+        at_least=options[index_keys.RECORD_INDEX_MIN_GROUPS],
+        at_most=options[index_keys.RECORD_INDEX_MAX_GROUPS],
+        growth=options[index_keys.RECORD_INDEX_GROWTH],
+        group_bytes=options[index_keys.RECORD_INDEX_GROUP_BYTES],
     )
     if sizing.at_least > sizing.at_most:
         raise ConfigError(
-            f"{keys.RECORD_INDEX_MIN_GROUPS.key}={sizing.at_least} is more than "
-            f"{keys.RECORD_INDEX_MAX_GROUPS.key}={sizing.at_most}"
+            f"{index_keys.RECORD_INDEX_MIN_GROUPS.key}={sizing.at_least} is more than "
+            f"{index_keys.RECORD_INDEX_MAX_GROUPS.key}={sizing.at_most}"
         )
     return sizing
 
@@ -144,10 +146,10 @@ def transaction_settings(options: Options, storage: Storage) -> TransactionSetti
         lock=lock,
         lock_wait=LockWait(options[lock_keys.LOCK_WAIT_MILLIS], options[lock_keys.LOCK_RETRY_WAIT_MILLIS]),
         # As Hudi: without a lock there is one writer at a time, and no other clock to wait for.
-        skew_millis=options[keys.CLOCK_SKEW_MILLIS] if lock.is_shared else 0,
-        heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
-        heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
-        abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,
+        skew_millis=options[commit_keys.CLOCK_SKEW_MILLIS] if lock.is_shared else 0,
+        heartbeat_millis=options[commit_keys.HEARTBEAT_INTERVAL_MILLIS],
+        heartbeat_misses=options[commit_keys.HEARTBEAT_TOLERABLE_MISSES],
+        abandoned_millis=options[commit_keys.ABANDONED_AFTER_MINUTES] * 60_000,
     )
 
 
@@ -264,22 +266,22 @@ def new_statistics(options: Options) -> NewStatistics:
 
 
 def file_settings(options: Options, config: TableConfig) -> FileSettings:
-    wanted = config.populate_meta_fields and options[keys.PARQUET_BLOOM_ENABLED]
+    wanted = config.populate_meta_fields and options[file_keys.PARQUET_BLOOM_ENABLED]
     return FileSettings(
-        codec=options[keys.PARQUET_CODEC],
-        file_bytes=options[keys.TARGET_FILE_BYTES],
-        row_group_bytes=options[keys.PARQUET_BLOCK_BYTES],
-        page_bytes=options[keys.PARQUET_PAGE_BYTES],
+        codec=options[file_keys.PARQUET_CODEC],
+        file_bytes=options[clustering_keys.TARGET_FILE_BYTES],
+        row_group_bytes=options[file_keys.PARQUET_BLOCK_BYTES],
+        page_bytes=options[file_keys.PARQUET_PAGE_BYTES],
         bloom=bloom_settings(options) if wanted else None,
     )
 
 
 def bloom_settings(options: Options) -> BloomSettings:
     return BloomSettings(
-        entries=options[keys.BLOOM_ENTRIES],
-        false_positive_rate=options[keys.BLOOM_FPP],
-        max_entries=options[keys.BLOOM_MAX_ENTRIES],
-        filter_type=options[keys.BLOOM_TYPE],
+        entries=options[file_keys.BLOOM_ENTRIES],
+        false_positive_rate=options[file_keys.BLOOM_FPP],
+        max_entries=options[file_keys.BLOOM_MAX_ENTRIES],
+        filter_type=options[file_keys.BLOOM_TYPE],
     )
 
 
@@ -288,4 +290,4 @@ def session_zone(options: Options) -> Zone:
 
     Raises ConfigError for text that is not a time zone.
     """
-    return Zone.parse(options[keys.SESSION_TIME_ZONE] or process_zone())
+    return Zone.parse(options[file_keys.SESSION_TIME_ZONE] or process_zone())

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable
 
-from ..options.option import LEAST_MEMORY, bytes_of
+from ..options.value_types import LEAST_MEMORY, bytes_of
 from ..process import machine_bytes
 from ..rows.memory import INTERPRETER_BYTES
 

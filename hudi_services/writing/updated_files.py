@@ -20,7 +20,7 @@ from ..merging.rules import MergeRule
 from ..merging.slice_changes import RowChanges
 from ..merging.slices import MergedFacts
 from ..model import FileSlice
-from ..options.keys import NO_LAYOUT
+from ..options.clustering_keys import NO_LAYOUT
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..rewriting.rewrite import RewriteResult, rewrite_group

@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.options import keys
+from hudi_services.options import clustering_keys as keys
+from hudi_services.options import file_keys
 
 from . import layout, ours
 from .conftest import Tables
@@ -53,7 +54,7 @@ def test_we_execute_the_plan_of_hudi(
 def test_plans_for_copying_cross_both_ways(sort: tuple[str, ...], peer: Peer, known: Pristine, tmp_path: Path) -> None:
     """Hudi's class copies what is not sorted, and sorts where there are sort columns; so do we, by a plan of either."""
     # Row groups of these small tables are copied when they are about as large as the wanted ones.
-    copying = {keys.EXECUTION_STRATEGY_CLASS.key: keys.COPY_EXECUTIONS[0], keys.PARQUET_BLOCK_BYTES.key: "8192"}
+    copying = {keys.EXECUTION_STRATEGY_CLASS.key: keys.COPY_EXECUTIONS[0], file_keys.PARQUET_BLOCK_BYTES.key: "8192"}
     theirs, mine = (shutil.copytree(known.table("plain"), tmp_path / name) for name in ("theirs", "mine"))
     before, partitions = known.reading("plain"), len(known.live_files("plain", theirs))
 

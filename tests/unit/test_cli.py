@@ -11,7 +11,8 @@ from hudi_services import __version__
 from hudi_services.cli import command as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
-from hudi_services.options import keys, lock_keys
+from hudi_services.options import clustering_keys as keys
+from hudi_services.options import file_keys, lock_keys
 from hudi_services.runs.report import InOut, Report, TableFacts
 from hudi_services.runs.request import ClusteringRequest, Mode
 
@@ -87,8 +88,8 @@ def test_every_flag_of_hoodie_clustering_job(jobs: Jobs, long: bool) -> None:
     assert (wanted.base_path, wanted.table_name, wanted.instant, wanted.mode) == ("/t", "rides", TS, Mode.EXECUTE)
     assert (wanted.spark_master, wanted.spark_memory) == ("local[2]", "4g")
     assert (wanted.retry_last_failed, wanted.max_processing_millis) == (True, 60000)
-    assert wanted.options[keys.MAX_PARALLELISM] == 3
-    assert wanted.options.source(keys.MAX_PARALLELISM) == "--parallelism"
+    assert wanted.options[file_keys.MAX_PARALLELISM] == 3
+    assert wanted.options.source(file_keys.MAX_PARALLELISM) == "--parallelism"
 
 
 @pytest.mark.parametrize(

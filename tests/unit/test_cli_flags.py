@@ -16,7 +16,8 @@ from hudi_services.cli.app import app
 from hudi_services.cli.commands import COMMANDS as ROWS
 from hudi_services.cli.flags import COMMON, Flags, Planned
 from hudi_services.jobs.services import SERVICES
-from hudi_services.options import keys
+from hudi_services.options import file_keys
+from hudi_services.options.registry import OPTIONS
 from hudi_services.runs.flag import flags_of
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import Request
@@ -214,7 +215,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
 
 
 def test_the_options_that_flags_stand_for_are_known() -> None:
-    assert {keys.MAX_PARALLELISM.key, keys.MEMORY_PER_TASK.key} <= {one.key for one in keys.ALL}
+    assert {file_keys.MAX_PARALLELISM.key, file_keys.MEMORY_PER_TASK.key} <= {one.key for one in OPTIONS}
 
 
 def test_every_flag_is_of_a_command() -> None:

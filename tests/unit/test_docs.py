@@ -26,8 +26,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
-from hudi_services.options import effects, keys, resolve
+from hudi_services.options import clustering_keys as keys
+from hudi_services.options import resolve
 from hudi_services.options.option import Phase
+from hudi_services.options.registry import KNOWN, OPTIONS
 from hudi_services.options.resolve import as_text
 from hudi_services.orphan_files import model as garbage_model
 from hudi_services.runs.config_files import read_properties
@@ -87,12 +89,13 @@ def test_every_key_that_is_no_option_is_in_the_configuration_page() -> None:
     text = document("docs/configuration.md")
     assert text == page(text), "run: python -m scripts.make_option_tables"
     listed = set(re.findall(r"`(_?hoodie\.[^`]+)`", text.partition(f"\n{_NO_OPTIONS}\n")[2]))
-    assert effects.known() - effects.honoured() <= listed
+    honoured = {name for option in OPTIONS for name in option.names}
+    assert set(KNOWN.whole) - honoured <= listed
 
 
 def test_every_option_is_in_the_configuration_page() -> None:
     text = document("docs/configuration.md")
-    for option in keys.ALL:
+    for option in OPTIONS:
         default = as_text(option.default)
         assert (
             f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.in_table.text} | {option.description} |"
@@ -100,7 +103,7 @@ def test_every_option_is_in_the_configuration_page() -> None:
         )
     listed = first_column(text.partition(f"\n{_NO_OPTIONS}\n")[0])
     assert [name for name in listed if name.startswith(("hoodie.", "_hoodie.", "hudi.", "spark."))] == [
-        option.key for option in keys.ALL
+        option.key for option in OPTIONS
     ]
 
 
@@ -206,9 +209,9 @@ def test_options_and_flags_of_operating_clustering_exist() -> None:
     text = document("docs/operating-clustering.md") + document("docs/examples/clustering_dag.py")
     named = set(re.findall(r"\b(?:hoodie|hudi\.services)\.[\w.]*\w", text))
     assert len(named) > 5
-    assert named <= {option.key for option in keys.ALL}
+    assert named <= {option.key for option in OPTIONS}
     for end in re.findall(r"`…(\.[\w.]*\w)[`=]", text):
-        assert any(option.key.endswith(end) for option in keys.ALL), end
+        assert any(option.key.endswith(end) for option in OPTIONS), end
     commands = getattr(get_command(app), "commands", {})
     known = {flag for command in commands.values() for one in command.params for flag in one.opts}
     not_ours = {"--conf", "--master", "--num-executors"}
@@ -242,7 +245,7 @@ def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
         assert f"| `{value}` |" in text
     for reason in garbage_model.Kept:
         assert f"`{reason.value}`" in text or reason.value.startswith("unknown: ")
-    for option in keys.ALL:
+    for option in OPTIONS:
         if option.phase is Phase.CLEAN:
             assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
 

@@ -1,6 +1,7 @@
 """Each key that Hudi knows has one effect: it is honoured, refused, told by a warning, or of no consequence."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,10 +28,10 @@ from hudi_services.jobs import (
 )
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
-from hudi_services.new_tables.definition import TIME_PREFIXES
-from hudi_services.options import Option, creation_keys, effects, keys, lock_keys, resolve, writing_keys
-from hudi_services.options.idle_keys import BY_REASON, PREFIXES
-from hudi_services.options.not_honoured import DELETE_INDEXES, DELETE_STATISTICS, MAKE_INDEXES, NOT_HONOURED
+from hudi_services.options import Option, effects, registry, resolve, value_types
+from hudi_services.options.creation_keys import TIME_PREFIXES
+from hudi_services.options.option import NEVER, Idle, IndexSwitch, Kept, Key, NotHonoured, Phase, Section
+from hudi_services.options.registry import KNOWN, OPTIONS, Registry
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import (
     ArchiveRequest,
@@ -56,8 +57,13 @@ from .test_layers import PACKAGE
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
-IDLE = [key for text in BY_REASON.values() for key in text.split()]
-MODULES = (keys, lock_keys, writing_keys, creation_keys)
+NOT_HONOURED = {one.key: one for one in KNOWN.all_of(NotHonoured)}
+MAKE_INDEXES = [one.key for one in KNOWN.all_of(IndexSwitch) if one.makes]
+DELETE_INDEXES = [one.key for one in KNOWN.all_of(IndexSwitch) if not one.makes]
+DELETE_STATISTICS = {one.key for one in OPTIONS if one.keeps}
+KEPT = tuple(one.key for one in KNOWN.all_of(Kept))
+IDLE = [one.key for one in KNOWN.all_of(Idle)]
+MODULES = [one for one in vars(registry).values() if getattr(one, "__name__", "").endswith("_keys")]
 ONE_VALUE = {
     *("CLEAN_TRIGGER_STRATEGY", "OVERWRITE_MODE", "BUCKET_ENGINE", "BUCKET_EXPRESSIONS"),
     *("COMBINE_BEFORE_UPSERT", "COMBINE_BEFORE_DELETE", "ALLOW_DUPLICATES"),
@@ -67,17 +73,48 @@ QUICK = {**FILTERS, "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 
 
 def test_each_key_of_hudi_has_one_effect() -> None:
-    honoured = [name for option in keys.ALL for name in option.names]
-    effects_of = Counter([*honoured, *NOT_HONOURED, *MAKE_INDEXES, *DELETE_INDEXES, *IDLE])
+    honoured = [name for option in OPTIONS for name in option.names]
+    effects_of = Counter([*honoured, *NOT_HONOURED, *MAKE_INDEXES, *DELETE_INDEXES, *KEPT, *IDLE])
     assert [key for key, count in effects_of.items() if count > 1] == []
-    by_name, prefixes = set(effects_of), (*effects.HONOURED_PREFIXES, *PREFIXES)
+    by_name, prefixes = set(KNOWN.whole), tuple(effects_of.keys() - KNOWN.whole)
     assert [key for key in sorted(hudi_keys()) if key not in by_name and not key.startswith(prefixes)] == []
     # A key that no release has would be a slip of ours; those of AWS have a bundle of their own.
     named = {key for key in by_name if key.lstrip("_").startswith("hoodie.")}
     assert {key for key in named - hudi_keys() if not key.startswith(OF_OTHER_BUNDLES)} == set()
-    assert by_name == effects.known() and DELETE_STATISTICS.keys() <= set(honoured)
-    assert tuple(TIME_PREFIXES) == effects.HONOURED_PREFIXES
+    assert KNOWN.by_name.keys() == effects_of.keys() and DELETE_STATISTICS
+    assert KEPT == TIME_PREFIXES and all(prefix.endswith(".") for prefix in prefixes)
     assert all(one.refused or one.warned for one in NOT_HONOURED.values())
+
+
+def test_a_key_without_an_effect_cannot_be_declared() -> None:
+    section = Section("a section", Phase(0), NEVER)
+    for declare in (
+        lambda: Key("hoodie.new"),
+        lambda: Idle("hoodie.new", ""),
+        lambda: NotHonoured("hoodie.new", "nothing is done"),
+        lambda: IndexSwitch("hoodie.new", ""),
+        lambda: Kept("hoodie.new", Phase(0)),
+        lambda: section("hoodie.new", True, "Whether it is new."),
+    ):
+        with pytest.raises(ValueError, match=r"^hoodie\.new is declared without an effect$"):
+            declare()
+    assert not section.options
+
+
+@pytest.mark.parametrize("name", ["hoodie.clean.policy", "hoodie.cleaner.policy", "hoodie.metrics.on", "hoodie.aws."])
+def test_a_key_cannot_be_declared_twice(name: str) -> None:
+    """Not as an option, by its older name, as a key that is no option, or as the beginning of keys."""
+    with pytest.raises(ValueError, match=f"^{re.escape(name)} is declared twice$"):
+        Registry([*KNOWN.all_of(Key), Idle(name, "It is new.")])
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+def test_an_option_that_takes_code_takes_none_from_a_table(option: Option[Any]) -> None:
+    try:
+        value = option.parse("hostile_module:Hostile")
+    except ValueError:
+        return
+    assert option.parse in (value_types.text, value_types.names) or not option.in_table.allows(value)
 
 
 def test_each_honoured_key_is_read() -> None:

@@ -9,8 +9,8 @@ import hudi_services
 from hudi_services.errors import ConfigError
 from hudi_services.ingest.creation import check_definition
 from hudi_services.options import resolve
-from hudi_services.options.not_honoured import NOT_HONOURED
-from hudi_services.options.option import Phase
+from hudi_services.options.option import NotHonoured, Phase
+from hudi_services.options.registry import KNOWN
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 
@@ -23,6 +23,7 @@ _W = "hoodie.datasource.write."
 _MODEL = "org.apache.hudi.common.model."
 _LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 _OCC = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+NOT_HONOURED = {one.key: one for one in KNOWN.all_of(NotHonoured)}
 
 
 def rows(ts: int = 1, text: str = "a") -> pa.Table:

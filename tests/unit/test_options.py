@@ -7,9 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hudi_services
 from hudi_services.errors import ConfigError
-from hudi_services.options import DEFAULT_SOURCE, Option, Options, keys, lock_keys, resolve
+from hudi_services.options import (
+    DEFAULT_SOURCE,
+    Option,
+    Options,
+    archive_keys,
+    clean_keys,
+    commit_keys,
+    compaction_keys,
+    file_keys,
+    index_keys,
+    lock_keys,
+    resolve,
+)
+from hudi_services.options import clustering_keys as keys
 from hudi_services.options.option import Phase
+from hudi_services.options.registry import OPTIONS
 from hudi_services.options.resolve import as_text
 
 from .hudi_keys import OF_OTHER_BUNDLES, hudi_keys
@@ -30,8 +45,8 @@ def test_defaults_are_hudis() -> None:
     assert options[keys.MAX_BYTES_PER_GROUP] == 2147483648
     assert options[keys.MAX_NUM_GROUPS] == 30
     assert options[keys.SINGLE_GROUP] is True
-    assert options[keys.BLOOM_FPP] == 0.000000001
-    assert options[keys.PARQUET_CODEC] == "zstd"
+    assert options[file_keys.BLOOM_FPP] == 0.000000001
+    assert options[file_keys.PARQUET_CODEC] == "zstd"
     assert options.warnings == ()
 
 
@@ -51,9 +66,9 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.SINGLE_GROUP, "False", False),
         (keys.PARTITION_FILTER_MODE, "recent_days", "RECENT_DAYS"),
         (keys.PARTITIONS_SELECTED, "day=1, day=2,", ("day=1", "day=2")),
-        (keys.PARQUET_CODEC, "GZIP", "gzip"),
-        (keys.PARQUET_CODEC, "uncompressed", "none"),
-        (keys.BLOOM_TYPE, "simple", "SIMPLE"),
+        (file_keys.PARQUET_CODEC, "GZIP", "gzip"),
+        (file_keys.PARQUET_CODEC, "uncompressed", "none"),
+        (file_keys.BLOOM_TYPE, "simple", "SIMPLE"),
         (keys.SORT_COLUMNS, "a desc nulls last, b", "a desc nulls last, b"),
         (keys.PLAN_STRATEGY_CLASS, f"{PLANS}.SparkSizeBasedClusteringPlanStrategy", "size"),
         (keys.PLAN_STRATEGY_CLASS, f"{PLANS}.SparkSingleFileSortPlanStrategy", "single_file"),
@@ -68,12 +83,12 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
         (keys.LAYOUT_STRATEGY, "ZOrder", "ZORDER"),
         (keys.LAYOUT_STRATEGY, "my.layouts:Mine", "my.layouts:Mine"),
-        (keys.MEMORY_PER_TASK, "512m", 512 << 20),
-        (keys.MEMORY_PER_TASK, " 512MB ", 512 << 20),
-        (keys.MEMORY_PER_TASK, "4g", 4 << 30),
-        (keys.MEMORY_PER_TASK, "4Gb", 4 << 30),
-        (keys.MEMORY_PER_TASK, "1t", 1 << 40),
-        (keys.MEMORY_PER_TASK, "67108864", 64 << 20),
+        (file_keys.MEMORY_PER_TASK, "512m", 512 << 20),
+        (file_keys.MEMORY_PER_TASK, " 512MB ", 512 << 20),
+        (file_keys.MEMORY_PER_TASK, "4g", 4 << 30),
+        (file_keys.MEMORY_PER_TASK, "4Gb", 4 << 30),
+        (file_keys.MEMORY_PER_TASK, "1t", 1 << 40),
+        (file_keys.MEMORY_PER_TASK, "67108864", 64 << 20),
     ],
 )
 def test_values(option: Option[Any], text: str, value: Any) -> None:
@@ -92,11 +107,11 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.MAX_NUM_GROUPS, "0"),
         (keys.SKIP_FROM_LATEST, "-1"),
         (keys.SINGLE_GROUP, "yes"),
-        (keys.BLOOM_FPP, "1"),
-        (keys.BLOOM_FPP, "nan"),
+        (file_keys.BLOOM_FPP, "1"),
+        (file_keys.BLOOM_FPP, "nan"),
         (keys.PARTITION_FILTER_MODE, "SOME"),
         (keys.PARTITION_REGEX, "("),
-        (keys.PARQUET_CODEC, "lzo"),
+        (file_keys.PARQUET_CODEC, "lzo"),
         (keys.LAYOUT_STRATEGY, "ZCURVE"),
         (keys.FILE_SLICES_SORT_BY, "SIZE,SIZE"),
         (keys.FILE_SLICES_SORT_BY, ""),
@@ -124,8 +139,8 @@ def test_wrong_values_name_the_key_and_who_set_it(option: Option[Any], text: str
 )
 def test_what_is_no_memory(text: str, refusal: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        one(keys.MEMORY_PER_TASK.key, text)
-    assert caught.value.message == f"{keys.MEMORY_PER_TASK.key}={text} (from --hoodie-conf) {refusal}"
+        one(file_keys.MEMORY_PER_TASK.key, text)
+    assert caught.value.message == f"{file_keys.MEMORY_PER_TASK.key}={text} (from --hoodie-conf) {refusal}"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +148,7 @@ def test_what_is_no_memory(text: str, refusal: str) -> None:
     [
         ("hoodie.clustering.plan.strategy.target.file.max.byte", TARGET),
         ("hoodie.clustering.plan.strategy.sort.column", keys.SORT_COLUMNS.key),
-        ("hodie.parquet.compression.codec", keys.PARQUET_CODEC.key),
+        ("hodie.parquet.compression.codec", file_keys.PARQUET_CODEC.key),
         ("hoodie.clean.automatik", "hoodie.clean.automatic"),
     ],
 )
@@ -169,15 +184,15 @@ def test_in_force_lists_every_option_of_the_phase() -> None:
     write = {setting.key for setting in resolve([]).in_force(Phase.WRITE)}
     assert (
         TARGET in plan - write
-        and keys.PARQUET_CODEC.key in write - plan
+        and file_keys.PARQUET_CODEC.key in write - plan
         and lock_keys.LOCK_PROVIDER.key in plan & write
     )
-    assert plan | write == {option.key for option in keys.ALL if option.phase & Phase.CLUSTERING}
+    assert plan | write == {option.key for option in OPTIONS if option.phase & Phase.CLUSTERING}
     (setting,) = [s for s in one(TARGET, "7").in_force() if s.key == TARGET]
     assert (setting.value, setting.source) == ("7", "--hoodie-conf")
 
 
-@pytest.mark.parametrize("option", keys.ALL, ids=lambda option: option.key)
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
 def test_every_option_is_a_key_of_hudi_or_ours_and_reads_its_default_back(option: Option[Any]) -> None:
     assert option.key in hudi_keys() or option.key.startswith(("hudi.services.", "spark.sql.", *OF_OTHER_BUNDLES))
     assert option.description.endswith(".")
@@ -194,18 +209,24 @@ def test_several_writers_need_a_lock(mode: str) -> None:
 
 
 # Options with one value that is supported, or that are checked together with another: resolving them is all.
-CHECKED_ONLY = {keys.PLAN_STRATEGY_CLASS, keys.FILE_SLICES_SORT_BY, keys.LAYOUT_STRATEGY, keys.CLEAN_TRIGGER_STRATEGY}
+CHECKED_ONLY = {
+    keys.PLAN_STRATEGY_CLASS,
+    keys.FILE_SLICES_SORT_BY,
+    keys.LAYOUT_STRATEGY,
+    clean_keys.CLEAN_TRIGGER_STRATEGY,
+}
 
 
 def test_every_option_is_read_by_somebody() -> None:
-    package = Path(keys.__file__).parent.parent
+    package = Path(hudi_services.__file__).parent
     sources = (file.read_text() for file in package.rglob("*.py") if file.parent.name != "options")
-    read = set(re.findall(r"\bkeys\.([A-Z_]+)", "\n".join(sources)))
-    unread = [name for name, one in vars(keys).items() if isinstance(one, Option) and name not in read]
-    assert [name for name in unread if getattr(keys, name) not in CHECKED_ONLY] == []
+    read = set(re.findall(r"_keys\.([A-Z_]+)", "\n".join(sources)))
+    areas = (archive_keys, clean_keys, keys, commit_keys, compaction_keys, file_keys, index_keys)
+    options = {name: one for area in areas for name, one in vars(area).items() if isinstance(one, Option)}
+    assert [name for name, one in options.items() if name not in read and one not in CHECKED_ONLY] == []
 
 
-@given(st.sampled_from(keys.ALL), st.text(max_size=30))
+@given(st.sampled_from(OPTIONS), st.text(max_size=30))
 def test_any_text_is_a_value_or_a_config_error(option: Option[Any], text: str) -> None:
     try:
         value = one(option.key, text)[option]

@@ -16,7 +16,7 @@ from hudi_services.errors import (
     PermissionDenied,
     StorageError,
 )
-from hudi_services.options import keys, resolve
+from hudi_services.options import clustering_keys, file_keys, resolve
 from hudi_services.runs.report import Check, CheckResult, InOut, Report, State, TableFacts
 from hudi_services.runs.request import ClusteringRequest, Mode
 from hudi_services.runs.retries import run_with_retries
@@ -24,7 +24,7 @@ from hudi_services.runs.retries import run_with_retries
 
 def request(mode: Mode = Mode.EXECUTE) -> ClusteringRequest:
     return ClusteringRequest(
-        base_path="/t", mode=mode, options=resolve([("--hoodie-conf", {keys.PARQUET_CODEC.key: "gzip"})])
+        base_path="/t", mode=mode, options=resolve([("--hoodie-conf", {file_keys.PARQUET_CODEC.key: "gzip"})])
     )
 
 
@@ -44,9 +44,9 @@ def test_the_document() -> None:
     assert (document["files"], document["rows"]) == ({"in": 25, "out": 1}, {"in": 7, "out": 7})
     assert document["checks"] == [{"name": "row conservation", "result": "passed", "detail": "7 rows"}]
     assert document["options"] == sorted(document["options"], key=lambda setting: setting["key"])
-    codec = {"key": keys.PARQUET_CODEC.key, "value": "gzip", "source": "--hoodie-conf"}
+    codec = {"key": file_keys.PARQUET_CODEC.key, "value": "gzip", "source": "--hoodie-conf"}
     assert codec in document["options"]
-    assert keys.TARGET_FILE_BYTES.key not in {setting["key"] for setting in document["options"]}
+    assert clustering_keys.TARGET_FILE_BYTES.key not in {setting["key"] for setting in document["options"]}
     assert document["warnings"] == ["mind the gap"] and document["error"] is None
     assert list(document["seconds"]) == ["rewrite"]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
-from hudi_services.options import keys
+from hudi_services.options import commit_keys
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .repairs import LOCK
@@ -67,7 +67,7 @@ _COMMITS: Mapping[str, Callable[[hudi_services.Table, Mapping[str, str]], hudi_s
     "delete_partition": lambda table, options: table.delete_partitions(["2"], options=options),
     "cluster": lambda table, options: table.cluster(options=options),
     "cluster late, reserved": lambda table, options: table.cluster(
-        options={**options, keys.PUBLISH_LATE.key: "RESERVED"}
+        options={**options, commit_keys.PUBLISH_LATE.key: "RESERVED"}
     ),
     "plan and execute": lambda table, options: (
         table.plan_clustering(options=options),

@@ -20,7 +20,7 @@ from hudi_services.metadata.file_groups.reader import FileGroupReader
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
-from hudi_services.options import keys
+from hudi_services.options import clustering_keys as keys
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action

@@ -121,6 +121,6 @@ def test_what_is_no_strategy(name: str, problem: str) -> None:
 
 
 def test_every_name_of_the_option_is_there() -> None:
-    from hudi_services.options import keys
+    from hudi_services.options import clustering_keys as keys
 
     assert {keys.PLAN_STRATEGY_CLASS.parse(name) for name in STRATEGIES} == STRATEGIES.keys()

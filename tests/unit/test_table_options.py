@@ -12,8 +12,10 @@ from hudi_services.cli.app import run
 from hudi_services.codecs.clustering_plan import decode_requested_replace, encode_clustering_plan
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
-from hudi_services.options import Option, keys, lock_keys, resolve
+from hudi_services.options import Option, clean_keys, commit_keys, file_keys, index_keys, lock_keys, resolve
+from hudi_services.options import clustering_keys as keys
 from hudi_services.options.option import Phase
+from hudi_services.options.registry import OPTIONS
 from hudi_services.options.resolve import as_text
 from hudi_services.rows.ordering import RowOrder
 from hudi_services.runs.request import Mode
@@ -56,14 +58,14 @@ def refused(capfd: pytest.CaptureFixture[str], path: Path, *arguments: str) -> s
     [
         (keys.PLAN_STRATEGY_CLASS.key, ["schedule", "--dry-run"]),
         (keys.LAYOUT_STRATEGY.key, ["schedule", "--hoodie-conf", f"{keys.SORT_COLUMNS.key}=_hoodie_record_key"]),
-        (keys.INDEX_HASH.key, ["index-bootstrap"]),
+        (index_keys.INDEX_HASH.key, ["index-bootstrap"]),
     ],
 )
 def test_a_table_names_no_code(
     key: str, command: list[str], imported: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = unpack("1.2.0", tmp_path / "t")
-    code = NO_FUNCTION if key == keys.INDEX_HASH.key else CODE
+    code = NO_FUNCTION if key == index_keys.INDEX_HASH.key else CODE
     set_in_table(path, **{key: code})
     said = refused(capfd, path, *command)
     assert f"{key}={code} (from table) cannot be set by a table" in said and "--hoodie-conf" in said
@@ -135,18 +137,18 @@ class Descending(RowOrder):
 
 HELD_UP = {
     keys.PARTITION_REGEX: ("(([a-z0-9=-])+)+X", "schedule"),
-    keys.CLEAN_PARTITION_REGEX: ("(([a-z0-9=-])+)+X", "clean"),
-    keys.MEMORY_PER_TASK: ("1t", "execute"),
-    keys.MAX_PARALLELISM: ("1000000", "execute"),
-    keys.CLOCK_SKEW_MILLIS: ("100000", "schedule"),
+    clean_keys.CLEAN_PARTITION_REGEX: ("(([a-z0-9=-])+)+X", "clean"),
+    file_keys.MEMORY_PER_TASK: ("1t", "execute"),
+    file_keys.MAX_PARALLELISM: ("1000000", "execute"),
+    commit_keys.CLOCK_SKEW_MILLIS: ("100000", "schedule"),
     lock_keys.LOCK_WAIT_MILLIS: ("600001", "clean"),
     lock_keys.LOCK_RETRY_WAIT_MILLIS: ("60001", "clean"),
-    keys.BLOOM_ENTRIES: ("2147483647", "execute"),
-    keys.BLOOM_FPP: ("1e-300", "execute"),
-    keys.BLOOM_MAX_ENTRIES: ("1", "execute"),
-    keys.PARQUET_BLOCK_BYTES: ("1", "execute"),
+    file_keys.BLOOM_ENTRIES: ("2147483647", "execute"),
+    file_keys.BLOOM_FPP: ("1e-300", "execute"),
+    file_keys.BLOOM_MAX_ENTRIES: ("1", "execute"),
+    file_keys.PARQUET_BLOCK_BYTES: ("1", "execute"),
     keys.TARGET_FILE_BYTES: ("1", "schedule"),
-    keys.RECORD_INDEX_GROWTH: ("1000", "index-bootstrap"),
+    index_keys.RECORD_INDEX_GROWTH: ("1000", "index-bootstrap"),
     lock_keys.LOCK_FOLDER: ("/somewhere/else", "schedule"),
 }
 
@@ -180,7 +182,7 @@ def test_a_lock_folder_of_the_table_is_not_touched(tmp_path: Path) -> None:
     assert run(["schedule", "--base-path", str(path), *given]) == 0
 
 
-WRONG = [one for one in keys.ALL if one not in lock_keys.LOCKING and one.parse.__name__ not in ("text", "names")]
+WRONG = [one for one in OPTIONS if one not in lock_keys.LOCKING and one.parse.__name__ not in ("text", "names")]
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -218,12 +220,12 @@ def test_nobody_repairs_without_the_lock_that_a_table_asks_for(
 
 
 def test_the_operators_value_counts_and_the_tables_is_not_looked_at() -> None:
-    table = {one.key: ":" for one in keys.ALL}
+    table = {one.key: ":" for one in OPTIONS}
     operator = {
-        one.key: "" if one.default is None else as_text(one.default) for one in keys.ALL if one.default is not None
+        one.key: "" if one.default is None else as_text(one.default) for one in OPTIONS if one.default is not None
     }
     options = resolve([("--hoodie-conf", operator)]).over_table(table)
-    for one in keys.ALL:
+    for one in OPTIONS:
         if one.default is not None:
             assert options[one] == one.default and options.source(one) == "--hoodie-conf"
         else:
@@ -241,7 +243,7 @@ def test_extreme_numbers_are_values_or_sentences(
 ) -> None:
     """Of the operator: a century is enough for every time, and nothing overflows."""
     path = unpack("1.2.0", tmp_path)
-    numbers = [one for one in keys.ALL if one.parse.__name__ in ("parse", "size", "factor", "fraction", "memory")]
+    numbers = [one for one in OPTIONS if one.parse.__name__ in ("parse", "size", "factor", "fraction", "memory")]
     commands = {
         Phase.PLAN: ["schedule", "--dry-run"],
         Phase.WRITE: ["schedule", "--dry-run"],

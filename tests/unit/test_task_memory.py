@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.options.option import LEAST_MEMORY, bytes_of
+from hudi_services.options.value_types import LEAST_MEMORY, bytes_of
 from hudi_services.rows.memory import INTERPRETER_BYTES
 from hudi_services.spark import memory as module
 from hudi_services.spark.memory import task_memory

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from hudi_services.errors import ConfigError
-from hudi_services.options import Option, keys, resolve
-from hudi_services.options.keys import LAYOUT_STRATEGY
+from hudi_services.options import Option, resolve
+from hudi_services.options.clustering_keys import LAYOUT_STRATEGY
+from hudi_services.options.registry import OPTIONS
 from hudi_services.options.writing_keys import INDEX_TYPE
 
 from .repairs import LOCK
 
 TAKEN: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parent / "hudi_values.json").read_text("utf-8"))
-OPTIONS: dict[str, Option[Any]] = {name: option for option in keys.ALL for name in option.names}
+OPTIONS: dict[str, Option[Any]] = {name: option for option in OPTIONS for name in option.names}
 SAYS_SO = (
     "only Apache Hudi",
     "run its own command",

@@ -35,7 +35,7 @@ from ...metadata.records.model import BloomRecord, StatsRecord
 from ...metadata.statistics.indexed_columns import is_typed, read_definitions
 from ...metadata.statistics.values import ValueType
 from ...metadata.table import MetadataTable
-from ...options.option import integer
+from ...options.value_types import integer
 from ...parquet.avro_type import avro_columns
 from ...parquet.column_type import ColumnType, Kind
 from .expressions import Expression, NotComputed, as_texts, compile_expression
