@@ -17,17 +17,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..cleaning.metadata_table import metadata_retention
 from ..commit.critical_section import critical_section
 from ..commit.settings import TransactionSettings
 from ..concurrency import at_once
-from ..errors import ConflictError, HudiServicesError
+from ..errors import ConfigError, ConflictError, HudiServicesError
 from ..limits import MIB
+from ..options import Options
+from ..options import archive_keys as keys
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archive_writer import ArchiveForm, StoredInstant, StoredState
+from ..timeline.compaction_trigger import MetadataTrigger
 from ..timeline.instant import Instant
-from .selection import ArchiveRules, Selection, bounds_of_metadata, bounds_of_table, select
+from .selection import ArchiveRules, Selection, archive_rules, bounds_of_metadata, bounds_of_table, select
 
 _ROUND_BYTES, _ROUND_INSTANTS = 64 * MIB, 100
 """What one round reads at most, unless a single instant is larger: writers wait for the lock meanwhile."""
@@ -40,14 +44,33 @@ Place: TypeAlias = tuple[TableConfig, Timeline]
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The rules for a table and for its metadata table, and the number of entries and files as in `ArchiveForm`."""
+    """The rules for a table and for its metadata table, and the form of an archive by its zone and release."""
 
     table: ArchiveRules
     metadata: ArchiveRules
-    entries: int = 10
-    merged: int = 10
-    merged_bytes: int = 1 << 26
-    manifests: int = 3
+    form: Callable[[str, str], ArchiveForm] = ArchiveForm
+
+
+def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
+    """The rules of an archival of a table with this `config`.
+
+    Raises ConfigError when so few commits would start it that none could go.
+    """
+    table = archive_rules(options, config)
+    if table.most <= table.least:
+        raise ConfigError(
+            f"{keys.ARCHIVE_MOST.key}={table.most} is not more than {keys.ARCHIVE_LEAST.key}={table.least}",
+            hint=f"set {keys.ARCHIVE_MOST.key} to at least {table.least + 1}",
+        )
+    # As Hudi writes its metadata table.
+    metadata = ArchiveRules(
+        most=table.most + 1,
+        least=table.least + 1,
+        retention=metadata_retention(options),
+        compaction_commits=options.of(MetadataTrigger).counts,
+        beyond_checkpoint=True,
+    )
+    return ArchivePlan(table, metadata, lambda zone, release: options.of(ArchiveForm, zone, release))
 
 
 @dataclass(slots=True)
@@ -112,14 +135,7 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
             config, timeline = side.place(current)
             batch = _first_round(timeline, going)
             wanted = set(map(_key, going)) - set(map(_key, batch))
-            form = ArchiveForm(
-                timeline.zone,
-                config.version.release,
-                plan.entries,
-                plan.merged,
-                plan.merged_bytes,
-                plan.manifests,
-            )
+            form = plan.form(timeline.zone, config.version.release)
             writer = timeline.layout.archive_writer(timeline.storage, config.history_path, form)
             if batch:
                 done.files += writer.add(_read(timeline, batch), current.check_held)

@@ -8,7 +8,7 @@ One rule is ours: the last checkpoint of a stream stays, which Hudi archives.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
@@ -17,7 +17,11 @@ from ..cleaning.scope import SAVEPOINTS
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..metadata.table import MetadataTable
+from ..options import Options, archive_keys, commit_keys
+from ..options.fields import settings, value_of
+from ..table_config import TableConfig
 from ..timeline.active import Timeline
+from ..timeline.compaction_trigger import Trigger
 from ..timeline.instant import Action, Instant
 from ..timeline.stream_checkpoints import LastCheckpoint, last_checkpoint
 
@@ -55,17 +59,23 @@ class ArchiveRules:
     `retention` are the cleans of the same writer, which must find the commits that they retain.
     """
 
-    most: int = 30
-    least: int = 20
-    retention: Retention = field(default_factory=Retention)
+    most: int = value_of(archive_keys.ARCHIVE_MOST)
+    least: int = value_of(archive_keys.ARCHIVE_LEAST)
+    retention: Retention = settings(Retention)
     compaction_commits: int | None = 5
-    beyond_savepoint: bool = False
-    keeps_retained: bool = False
+    beyond_savepoint: bool = value_of(archive_keys.ARCHIVE_BEYOND_SAVEPOINT)
+    keeps_retained: bool = value_of(archive_keys.ARCHIVE_KEEPS_RETAINED)
     """Whether nothing goes that the last clean retains."""
-    beyond_checkpoint: bool = False
+    beyond_checkpoint: bool = value_of(archive_keys.ARCHIVE_BEYOND_CHECKPOINT)
     """Whether last checkpoints of streams go, too."""
-    checkpoint_keys: tuple[str, ...] = ()
+    checkpoint_keys: tuple[str, ...] = value_of(commit_keys.ROLLING_KEYS)
     """Keys of the extra metadata that count as checkpoints beside those that Hudi knows."""
+
+
+def archive_rules(options: Options, config: TableConfig) -> ArchiveRules:
+    """The rules of an archival of a table with this `config`, as writers with these options have them."""
+    commits = options.of(Trigger).counts if config.is_merge_on_read else None
+    return options.of(ArchiveRules, compaction_commits=commits)
 
 
 @dataclass(frozen=True, slots=True)

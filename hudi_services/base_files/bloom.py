@@ -26,6 +26,8 @@ import pyarrow as pa
 
 from ..codecs.binary_layout import offsets_and_bytes
 from ..errors import ConfigError, CorruptFile
+from ..options import file_keys as keys
+from ..options.fields import value_of
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
@@ -49,12 +51,12 @@ _Bits = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class BloomSettings:
-    """`hoodie.index.bloom.*` and `hoodie.bloom.index.filter.*`."""
+    """The kind of filter, and the keys that it is made for."""
 
-    entries: int = 60_000
-    false_positive_rate: float = 1e-9
-    max_entries: int = 100_000
-    filter_type: str = DYNAMIC
+    entries: int = value_of(keys.BLOOM_ENTRIES)
+    false_positive_rate: float = value_of(keys.BLOOM_FPP)
+    max_entries: int = value_of(keys.BLOOM_MAX_ENTRIES)
+    filter_type: str = value_of(keys.BLOOM_TYPE)
 
     def new_filter(self, expected_keys: int) -> "BloomFilter":
         """An empty filter, see `BloomFilter.for_config`."""

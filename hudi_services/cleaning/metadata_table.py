@@ -11,6 +11,7 @@ Source: HoodieBackedTableMetadataWriter (performTableServices, cleanIfNecessary)
 Hudi.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadat
 from ..errors import CheckFailed, ConflictError
 from ..file_names import parse_base_file, parse_log_file
 from ..metadata.table import MetadataTable
+from ..options import Options, archive_keys, compaction_keys
 from ..timeline.instant import Action, Instant, State
 from .choice import Rules, choose
 from .retention import Policy, Retention, horizon
@@ -31,6 +33,29 @@ _READERS = 3
 """So many instants follow a compaction before a clean: readers that began before it still read its log files."""
 _OURS = {"hudi.services.clean": "metadata"}
 """Extra metadata of our plans: no other process executes such a plan at this moment."""
+
+_COMMITS, _TIMES = 20, 1.2
+"""These cleans retain so many commits, and so many times more than those of the table."""
+_VERSIONS = 2
+"""The file slices that they keep where they do not follow the policy of the table's cleans."""
+
+
+def metadata_retention(options: Options) -> Retention:
+    """What cleans of the metadata table keep: more than those of the table.
+
+    Unlike in Hudi, no more commits than its archival leaves: with fewer on the timeline, no clean would ever be due.
+    Source: HoodieMetadataWriteUtils.createMetadataWriteConfig of Apache Hudi.
+    """
+    if not options[compaction_keys.METADATA_CLEANS_FOLLOW]:
+        return Retention(policy=Policy.FILE_VERSIONS, versions=_VERSIONS)
+    table = options.of(Retention)
+    commits = max(_COMMITS, int(table.commits * _TIMES))
+    return Retention(
+        policy=table.policy,
+        commits=max(table.commits, min(commits, options[archive_keys.ARCHIVE_LEAST])),
+        hours=math.ceil(table.hours * _TIMES),
+        versions=math.ceil(table.versions * _TIMES),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from ..clock import format_instant
+from ..options import Options
+from ..options import clean_keys as keys
+from ..options.fields import computed, value_of
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
 
@@ -22,14 +25,29 @@ class Policy(Enum):
     HOURS = "KEEP_LATEST_BY_HOURS"
 
 
+_NUMBERS = {
+    Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
+    Policy.HOURS: keys.CLEAN_HOURS_RETAINED,
+    Policy.FILE_VERSIONS: keys.CLEAN_FILE_VERSIONS_RETAINED,
+}
+
+
+def _policy(options: Options) -> Policy:
+    """The policy that is set, else the policy of the one number that is set (HoodieCleanConfig)."""
+    implied = [policy for policy, number in _NUMBERS.items() if options.is_set(number)]
+    if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
+        return implied[0]
+    return Policy(options[keys.CLEAN_POLICY])
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """A policy with its numbers; the numbers of other policies are ignored."""
 
-    policy: Policy = Policy.COMMITS
-    commits: int = 10
-    hours: int = 24
-    versions: int = 3
+    policy: Policy = computed(_policy, Policy.COMMITS)
+    commits: int = value_of(keys.CLEAN_COMMITS_RETAINED)
+    hours: int = value_of(keys.CLEAN_HOURS_RETAINED)
+    versions: int = value_of(keys.CLEAN_FILE_VERSIONS_RETAINED)
     most_commits: int | None = None
     """By how many commits the earliest commit to retain may move in one clean; None for any number."""
 

@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..codecs.clean_plan import CleanMetadata
+from ..errors import ConfigError
+from ..options import clean_keys as keys
+from ..options.fields import value_of
 from ..snapshot import Snapshot
 from ..timeline.active import Timeline
 from ..timeline.archived import is_archived
@@ -29,13 +32,22 @@ _NO_BASE = "null"
 
 @dataclass(frozen=True, slots=True)
 class PartitionRules:
-    """Which partitions a clean may consider; a filter and `incremental` exclude each other."""
+    """Which partitions a clean may consider. Raises ConfigError for a filter with `incremental`, as Hudi does."""
 
-    incremental: bool = True
-    pattern: str = ""
+    incremental: bool = value_of(keys.CLEAN_INCREMENTAL)
+    pattern: str = value_of(keys.CLEAN_PARTITION_REGEX)
     """The whole partition path must match."""
-    selected: tuple[str, ...] = ()
+    selected: tuple[str, ...] = value_of(keys.CLEAN_PARTITIONS_SELECTED)
     """Only these partitions; takes precedence over `pattern`."""
+
+    def __post_init__(self) -> None:
+        if self.incremental and (self.pattern or self.selected):
+            option = keys.CLEAN_PARTITIONS_SELECTED if self.selected else keys.CLEAN_PARTITION_REGEX
+            raise ConfigError(
+                f"{option.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: partitions that it leaves out "
+                "now would not be cleaned later",
+                hint=f"set {keys.CLEAN_INCREMENTAL.key}=false",
+            )
 
 
 def last_clean(timeline: Timeline) -> CleanMetadata | None:

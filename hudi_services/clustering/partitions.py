@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..options import clustering_keys as keys
+from ..options.fields import value_of
+
 
 class PartitionFilter(enum.Enum):
     NONE = "NONE"
@@ -19,15 +22,15 @@ class PartitionFilter(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRules:
-    """`hoodie.clustering.plan.strategy.partition.*`, `cluster.begin|end.partition` and `daybased.*`."""
+    """Which partitions a plan takes."""
 
-    mode: PartitionFilter = PartitionFilter.NONE
-    selected: tuple[str, ...] = ()
-    pattern: str = ""
-    begin: str = ""
-    end: str = ""
-    lookback: int = 2
-    skip_latest: int = 0
+    mode: PartitionFilter = value_of(keys.PARTITION_FILTER_MODE, PartitionFilter)
+    selected: tuple[str, ...] = value_of(keys.PARTITIONS_SELECTED)
+    pattern: str = value_of(keys.PARTITION_REGEX)
+    begin: str = value_of(keys.BEGIN_PARTITION)
+    end: str = value_of(keys.END_PARTITION)
+    lookback: int = value_of(keys.LOOKBACK_PARTITIONS)
+    skip_latest: int = value_of(keys.SKIP_FROM_LATEST)
 
 
 def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:

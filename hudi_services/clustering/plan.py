@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .._version import __version__
@@ -15,10 +15,12 @@ from ..commit.conflicts import touches
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
-from ..options.clustering_keys import SINGLE_FILE_EXECUTION
+from ..options import Options
+from ..options import clustering_keys as keys
+from ..options.fields import computed, settings, value_of
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
-from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
+from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import are_buckets
@@ -34,25 +36,44 @@ _PLANNED_BY = "hudi_services.version"
 """The key of the extra metadata of a plan that says which program made it; Hudi reads none of it."""
 
 
+def _sort(options: Options) -> tuple[SortColumn, ...]:
+    return () if options[keys.LAYOUT_STRATEGY] == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS])
+
+
+def _execution(strategy: str) -> str:
+    # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. If that changes, Hudi
+    # must have the class: the copying classes came after 1.0, and add nothing to the rest of a plan.
+    return keys.SORT_AND_SIZE_EXECUTION if strategy in keys.COPY_EXECUTIONS else strategy
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRules:
     """All rules that decide the content of a plan, together with the table itself.
 
     `strategy`: a short name or `package.module:Class`; `columns`, `sort_by`, `after`, `seed` and `options` are for the
-    strategy, see `PlanContext`.
+    strategy, see `PlanContext`. Raises ConfigError when groups of several files meet an execution strategy for single
+    files, as Hudi does.
     """
 
-    partitions: PartitionRules
-    sizes: SizeRules
-    sort: tuple[SortColumn, ...]
-    execution_strategy: str
-    layout: str = LINEAR
-    strategy: str = "size"
-    columns: tuple[str, ...] = ()
-    sort_by: tuple[str, ...] = ("SIZE",)
-    after: str = ""
-    seed: int = 0
-    options: Mapping[str, str] = field(default_factory=dict)
+    partitions: PartitionRules = settings(PartitionRules)
+    sizes: SizeRules = settings(SizeRules)
+    sort: tuple[SortColumn, ...] = computed(_sort, ())
+    execution_strategy: str = value_of(keys.EXECUTION_STRATEGY_CLASS, _execution)
+    layout: str = value_of(keys.LAYOUT_STRATEGY)
+    strategy: str = value_of(keys.PLAN_STRATEGY_CLASS)
+    columns: tuple[str, ...] = value_of(keys.PLAN_COLUMNS)
+    sort_by: tuple[str, ...] = value_of(keys.FILE_SLICES_SORT_BY)
+    after: str = value_of(keys.EARLIEST_COMMIT)
+    seed: int = value_of(keys.PLAN_SEED)
+    options: Mapping[str, str] = computed(Options.texts, {})
+
+    def __post_init__(self) -> None:
+        if self.execution_strategy == keys.SINGLE_FILE_EXECUTION and self.strategy != "single_file":
+            raise ConfigError(
+                f"{keys.EXECUTION_STRATEGY_CLASS.key}={self.execution_strategy} rewrites each file by itself, and the "
+                f"plan strategy {self.strategy} groups them",
+                hint=f"set {keys.PLAN_STRATEGY_CLASS.key}=single_file",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +156,7 @@ def is_ours(plan: ClusteringPlan) -> bool:
 def _within_buckets(rules: PlanRules) -> PlanRules:
     """The rules for a table with a bucket index: each file group is rewritten by itself, however large, as in Hudi."""
     sizes = replace(rules.sizes, target_file=sys.maxsize)
-    return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=SINGLE_FILE_EXECUTION)
+    return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=keys.SINGLE_FILE_EXECUTION)
 
 
 def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]:
@@ -148,12 +169,12 @@ def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]
 
 def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
     config = table.config
-    keys = (RECORD_KEY,) if config.populate_meta_fields else config.record_key_fields
+    fields = (RECORD_KEY,) if config.populate_meta_fields else config.record_key_fields
     context = PlanContext(
         max_group=rules.sizes.largest_group,
         ranges=ValueRanges(table),
         columns=rules.columns or tuple(column.name for column in rules.sort),
-        key_column=keys[0] if keys else RECORD_KEY,
+        key_column=fields[0] if fields else RECORD_KEY,
         sort_by=rules.sort_by,
         after=rules.after,
         seed=rules.seed,

@@ -1,15 +1,25 @@
 """From the file slices of a table to the groups of a plan: eligible slices are grouped, ordered and limited."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..model import FileSlice
+from ..options import Options
+from ..options import clustering_keys as keys
+from ..options.fields import computed, value_of
 from ..plugins import guarded, name_of
 from ..rewriting.inputs import Unfit
 from .eligibility import Eligibility, Reason, planned_size
 from .strategies import PlanStrategy
+
+
+def _target_file(options: Options) -> int:
+    # One file remains one, however large: Hudi's class would refuse a group of more.
+    single_files = options[keys.EXECUTION_STRATEGY_CLASS] == keys.SINGLE_FILE_EXECUTION
+    return sys.maxsize if single_files else options[keys.TARGET_FILE_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +30,13 @@ class SizeRules:
     for each byte; otherwise groups are ordered by partition, as in Hudi.
     """
 
-    target_file: int = 1 << 30
-    small_file_limit: int = 300 << 20
-    max_group: int = 2 << 30
-    max_groups: int = 30
-    single_group: bool = True
-    by_gain: bool = False
-    budget: int | None = None
+    target_file: int = computed(_target_file, keys.TARGET_FILE_BYTES.default)
+    small_file_limit: int = value_of(keys.SMALL_FILE_LIMIT)
+    max_group: int = value_of(keys.MAX_BYTES_PER_GROUP)
+    max_groups: int = value_of(keys.MAX_NUM_GROUPS)
+    single_group: bool = value_of(keys.SINGLE_GROUP)
+    by_gain: bool = value_of(keys.PLAN_ORDER, lambda order: order == "GAIN")
+    budget: int | None = value_of(keys.PLAN_BUDGET)
 
     @property
     def largest_group(self) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from ..options import commit_keys
+from ..options.fields import value_of
 from ..snapshot import Snapshot
 from .conflicts import pending_writes
 
@@ -22,8 +24,8 @@ _log = logging.getLogger(__name__)
 class RollingMetadata:
     """The `keys` that are taken over, and how many commits are searched for them."""
 
-    keys: tuple[str, ...] = ()
-    lookback: int = 10
+    keys: tuple[str, ...] = value_of(commit_keys.ROLLING_KEYS)
+    lookback: int = value_of(commit_keys.ROLLING_LOOKBACK)
 
     def carried(self, current: Snapshot, ts: str, own: Mapping[str, str]) -> dict[str, str]:
         """What the commit at `ts` takes over, beside its `own` extra metadata; the caller holds the lock.

@@ -76,27 +76,16 @@ def definition(options: Options, root: str) -> TableDefinition:
             f"{root} has no folder that could give a new table its name", hint=f"set {creation_keys.TABLE_NAME.key}"
         )
     version = table_version(int(options[creation_keys.TABLE_VERSION]), creation_keys.TABLE_VERSION.key)
-    record_key = options[creation_keys.RECORD_KEY]
-    fields = options[creation_keys.PARTITION_BY]
+    record_key, fields = options[creation_keys.RECORD_KEY], options[creation_keys.PARTITION_BY]
     named = options[creation_keys.KEY_GENERATOR]
     generator = KeyGenerator[named] if named else key_generator_for(record_key, fields)
-    return TableDefinition(
+    return options.of(
+        TableDefinition,
         name=name,
-        database=options[creation_keys.DATABASE_NAME],
         version=version,
-        type=options[creation_keys.TABLE_TYPE],
-        record_key=record_key,
         partition_by=tuple(one.partition(":")[0] for one in fields),
         partition_kinds=tuple(_kind(one) for one in fields if ":" in one or generator is KeyGenerator.CUSTOM),
-        ordering=options[creation_keys.ORDERING],
         key_generator=generator,
-        hive_style=options[creation_keys.HIVE_STYLE],
-        url_encode=options[creation_keys.URL_ENCODE],
-        meta_fields=options[creation_keys.META_FIELDS],
-        metafile_in_base_format=options[creation_keys.METAFILE_IN_BASE_FORMAT],
-        zone=options[creation_keys.TIMELINE_ZONE],
-        merge_mode=options[creation_keys.MERGE_MODE],
-        payload=options[creation_keys.PAYLOAD_CLASS],
         time_options={key: text for key, text in options.texts().items() if key.startswith(TIME_PREFIX)},
     )
 

@@ -24,7 +24,6 @@ from ..options import Options
 from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
 from ..runs.request import WriteOperation
-from ..runs.settings import bulk_sort
 from ..snapshot import Snapshot
 from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, KnownKeys
@@ -37,6 +36,7 @@ from ..writing.sizing import Bucket
 from .frame_lookup import AssignTask, looked_up
 from .frame_pieces import Labelled, number_of, pieces_of
 from .write_rows import KeepTask, Progress
+from .write_settings import bulk_sort
 from .write_tasks import WriteTask, WriteTasks, Written, inserted
 
 _MOST_PATHS = 1 << 20

@@ -17,6 +17,8 @@ from ..codecs.clustering_plan import encode_requested_replace
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
+from ..commit.rolling_metadata import RollingMetadata
+from ..commit.settings import transaction_settings
 from ..commit.written_groups import (
     AppendedGroups,
     BucketsFree,
@@ -30,7 +32,7 @@ from ..engine import Engine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import record_shards
-from ..metadata_updates.creation import create_metadata_table
+from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
 from ..options import clean_keys, writing_keys
 from ..parquet.avro_type import avro_columns
@@ -40,23 +42,12 @@ from ..runs.metadata_services import metadata_services
 from ..runs.report import Check, CheckResult, InOut, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
-from ..runs.settings import (
-    bucket_index,
-    bulk_sort,
-    commit_metadata,
-    index_type,
-    known_keys,
-    new_statistics,
-    rolling_metadata,
-    sizing_rules,
-    transaction_settings,
-    write_index,
-)
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action
 from ..writing.assignment import Assigned, KnownKeys
 from ..writing.buckets import check_groups
+from ..writing.index import bucket_index, index_type, write_index
 from ..writing.row_store import Place
 from ..writing.sizing import (
     Bucket,
@@ -67,6 +58,7 @@ from ..writing.sizing import (
     telling_commits,
 )
 from .write_rows import WriteRows
+from .write_settings import bulk_sort, commit_metadata, known_keys
 from .write_tasks import WriteTask, WriteTasks, Written, workload
 from .written_keys import WrittenKeys
 
@@ -254,7 +246,7 @@ class WriteRun:
         options = self._wanted.options
         if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
             return current
-        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
+        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=options.of(NewStatistics))
         return refresh(current)
 
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
@@ -262,9 +254,8 @@ class WriteRun:
         options = self._wanted.options
         memory, rule, sort = self._rows.task_memory, self._rows.rule, bulk_sort(options, self._wanted.operation)
         tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule, sort)
-        return tasks.all(
-            self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
-        )
+        candidates = options[writing_keys.SMALL_FILE_CANDIDATES] if table.config.is_merge_on_read else None
+        return tasks.all(self._buckets(table, assigned, options.of(SizingRules, candidates=candidates)))
 
     def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[Place, list[Bucket]]]:
         """The buckets of each place of inserts. A bulk insert has one, and needs to know nothing of the table."""
@@ -330,7 +321,7 @@ class WriteRun:
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),
             schema=self._kept.schema.text,
-            rolling=rolling_metadata(self._wanted.options),
+            rolling=self._wanted.options.of(RollingMetadata),
             extra=commit_metadata(self._wanted.options),
         )
 

@@ -11,11 +11,11 @@ from ..engine import Engine, Frame, LocalEngine
 from ..errors import NothingToDo
 from ..merging.rules import MergeRule
 from ..runs.request import WriteOperation, WriteRequest
-from ..runs.settings import bulk_shuffles
 from ..writing.distinct_rows import DistinctRows
 from ..writing.row_store import RowStore
 from .frame_rows import BulkRows, FrameRows
 from .write_rows import KeepTask, LocalRows, WriteRows
+from .write_settings import bulk_shuffles
 
 
 class RowSource(Protocol):

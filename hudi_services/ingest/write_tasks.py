@@ -17,11 +17,11 @@ from ..options import Options, writing_keys
 from ..parquet.avro_type import avro_columns
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
+from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
 from ..runs.rewriting import next_slice_stat
-from ..runs.settings import file_settings
 from ..snapshot import Snapshot, current_schema
 from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames

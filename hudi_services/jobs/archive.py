@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from ..archival.archive import Archived, look
+from ..archival.archive import Archived, archive_plan, look
 from ..archival.archive import archive as run_archive
 from ..archival.selection import Selection
+from ..commit.settings import transaction_settings
 from ..errors import NothingToDo
 from ..options import archive_keys, commit_keys
 from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import ArchivedRow, ArchiveFileRow, TimelineRow
 from ..runs.request import ArchiveRequest
-from ..runs.service_rules import archive_plan
-from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ..archival.selection import bounds_of_table, select
+from ..archival.selection import archive_rules, bounds_of_table, select
 from ..attempts.clean import pending_cleans, run_clean
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
@@ -12,16 +12,14 @@ from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
 from ..commit.rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
-from ..commit.settings import TransactionSettings
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
-from ..options import clean_keys
+from ..options import Options, clean_keys, lock_keys
 from ..recovery.findings import abandoned
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import DeletedRow, KeptRow, PendingCleanRow, RetentionRow
 from ..runs.request import CleanRequest
-from ..runs.service_rules import archive_rules, clean_rules
-from ..runs.settings import failed_writes_are_ours, transaction_settings
 from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
@@ -40,13 +38,13 @@ def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Re
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, commits=True)
     settings = transaction_settings(wanted.options, table.storage)
-    rules = clean_rules(wanted.options)
+    rules = wanted.options.of(CleanRules)
     _warn_of_checkpoint(wanted, table, report)
     pending = pending_cleans(table)
     plan_anew = not pending or wanted.options[clean_keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
-    rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
+    rolled_back = _failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
     if rolled_back:
         table = refresh(table)
     planned = ""
@@ -62,6 +60,12 @@ def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Re
     if not plan_anew:
         report.warnings.append("the next run cleans what changed since this clean was planned")
     return report
+
+
+def _failed_writes_are_ours(options: Options) -> bool:
+    """Whether writers leave the rollback of failed writes to cleans: as set, and always with several writers."""
+    several = options[lock_keys.CONCURRENCY_MODE] != lock_keys.CONCURRENCY_MODE.default
+    return several or options[clean_keys.CLEAN_FAILED_WRITES] == "LAZY"
 
 
 def _roll_back_failed_writes(
@@ -114,7 +118,7 @@ def _look_at_what_holds_back(
     pending = found.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
         return
-    if failed_writes_are_ours(wanted.options) and is_left_to_writers(table, pending, settings):
+    if _failed_writes_are_ours(wanted.options) and is_left_to_writers(table, pending, settings):
         return
     held = f"the {pending.action.value} {pending.ts} was abandoned, and keeps files from being cleaned"
     if found.plan is None:
@@ -202,7 +206,7 @@ def _dry_run(
             _warn_of_savepoints(found, report)
             settings = transaction_settings(wanted.options, table.storage)
             _look_at_what_holds_back(wanted, table, found, settings, report)
-    if failed_writes_are_ours(wanted.options):
+    if _failed_writes_are_ours(wanted.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not planned:
         raise NothingToDo(found.why_empty)

@@ -10,6 +10,7 @@ from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
+from ..commit.settings import transaction_settings
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import Computation, ComputedIndex
@@ -22,7 +23,6 @@ from ..runs.report_rows import ClusteringGroupRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
 from ..runs.running import Running, started
-from ..runs.settings import rolling_metadata, transaction_settings
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import check_group
@@ -83,7 +83,7 @@ def _execute(
     if wanted.dry_run:
         return _dry_run(wanted, table, instant, plan, planned, report)
 
-    rewrite = clustering_rewrite(instant, planned, tasks, table.storage, rolling_metadata(wanted.options))
+    rewrite = clustering_rewrite(instant, planned, tasks, table.storage, wanted.options.of(RollingMetadata))
     attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
     return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
 

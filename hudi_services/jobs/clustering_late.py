@@ -16,7 +16,8 @@ from ..commit.critical_section import request
 from ..commit.liveness import is_reserved, lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
-from ..commit.settings import TransactionSettings
+from ..commit.rolling_metadata import RollingMetadata
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
@@ -30,7 +31,6 @@ from ..runs.report_rows import PublicationRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import carry_out
 from ..runs.running import Running, started
-from ..runs.settings import rolling_metadata, transaction_settings
 from ..snapshot import Snapshot, refresh
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
@@ -99,7 +99,7 @@ class _Run:
         seen = frozenset(write.ts for write in table.timeline.completed_writes())
         all_or_nothing = wanted.all_or_nothing
         self._planned = PlannedGroups(groups, seen, settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing)
-        self._rolling = rolling_metadata(wanted.options)
+        self._rolling = wanted.options.of(RollingMetadata)
         self._late = LatePlan(self._planned, self._encode, settings)
         self._action = table.timeline.layout.clustering_action
 

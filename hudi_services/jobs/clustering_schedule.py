@@ -4,13 +4,13 @@ import logging
 
 from ..attempts.late_attempts import LateAttempt, late_attempts
 from ..clustering.eligibility import WAITING, Reason
-from ..clustering.plan import Planned, build, check_columns, check_order
+from ..clustering.plan import Planned, PlanRules, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
-from ..commit.settings import TransactionSettings
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import clustering_keys, commit_keys
 from ..recovery.findings import abandoned
@@ -18,7 +18,6 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import warn_of_unfit
-from ..runs.settings import commits_between, plan_rules, transaction_settings
 from ..snapshot import Snapshot, is_unchanged
 from ..table.view import FileGroupId
 from .clustering_estimate import add_estimate
@@ -55,7 +54,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
             # Planning may take long, and the lock is held: plan again only when the table has changed.
             if is_unchanged(current, table):
                 return _encode(table, planned)
-            again = build(current, plan_rules(wanted.options))
+            again = build(current, wanted.options.of(PlanRules))
             _describe(again, report)
             if again.plan is None:
                 raise NothingToDo(again.why_empty)
@@ -72,7 +71,7 @@ def plan_now(
     wanted: ClusteringRequest, table: Snapshot, settings: TransactionSettings, report: Report
 ) -> ClusteringPlan:
     """The plan of the table as it is, without a lock: an idle or wrong call leaves no trace. Raises NothingToDo."""
-    rules = plan_rules(wanted.options)
+    rules = wanted.options.of(PlanRules)
     report.warnings += copying_that_sorts(wanted.options[clustering_keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
         check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
@@ -101,7 +100,8 @@ def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
 
     Source: ClusteringPlanActionExecutor of Apache Hudi.
     """
-    needed = commits_between(wanted.options)
+    options = (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS)
+    needed = max(wanted.options[one] or 0 for one in options)
     last = table.timeline.last_clustering() if needed else None
     found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
     if found >= needed:

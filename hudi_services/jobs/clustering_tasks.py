@@ -13,10 +13,10 @@ from ..model import FileSlice
 from ..options import clustering_keys
 from ..options.value_types import is_code
 from ..rewriting.task import RewriteTask
+from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import task_maker
-from ..runs.settings import file_settings
 from ..snapshot import Snapshot
 from ..table.support import are_buckets
 

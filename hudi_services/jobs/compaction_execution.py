@@ -8,6 +8,8 @@ from ..attempts.attempt import Attempt
 from ..codecs.compaction_plan import COMPACT
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored, InputsStayCommitted
+from ..commit.rolling_metadata import RollingMetadata
+from ..commit.settings import transaction_settings
 from ..commit.times import refuse_ahead
 from ..compaction.inputs import SlicesComplete, compacted_slices
 from ..concurrency import at_once
@@ -18,13 +20,13 @@ from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, MergedLogs, WriteStat
 from ..rewriting.rewrite import RewriteResult
 from ..rows.output import NewFile
+from ..rows.settings import file_settings
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionGroupRow
 from ..runs.request import CompactionRequest
 from ..runs.rewrite_tasks import task_maker
 from ..runs.rewriting import Rewrite, carry_out, next_slice_stat
 from ..runs.running import Running, started
-from ..runs.settings import file_settings, rolling_metadata, transaction_settings
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant, State
 
@@ -79,7 +81,7 @@ def _execute(
     tasks = [replace(make([one], [one.file_id]), keeps_group=True) for one in slices]
     merged = frozenset(log.path for one in slices for log in one.log_files)
     by_group = {(one.partition, one.file_id): one for one in slices}
-    rolling = rolling_metadata(wanted.options)
+    rolling = wanted.options.of(RollingMetadata)
 
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]

@@ -6,14 +6,13 @@ from ..codecs.compaction_plan import encode_compaction_plan
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
-from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
+from ..commit.settings import transaction_settings
+from ..compaction.plan import WAITING, CompactionRules, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
 from ..options import commit_keys
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
-from ..runs.service_rules import compaction_rules
-from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, is_unchanged
 from ..timeline.instant import Action
 from .plan_instants import check_new_instant, zone_warnings
@@ -27,7 +26,7 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
     """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options, table.storage)
-    rules = compaction_rules(wanted.options)
+    rules = wanted.options.of(CompactionRules)
     if wanted.instant is not None:
         check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
     waiting = why_not_due(table, rules.trigger)

@@ -9,7 +9,7 @@ from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
 from ..commit.liveness import liveness
-from ..commit.settings import TransactionSettings
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
@@ -28,7 +28,6 @@ from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.request import IndexRequest
 from ..runs.running import Running, check_engine
-from ..runs.settings import group_sizing, transaction_settings
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Instant, State
@@ -48,7 +47,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started, so that wrong bounds are reported at once.
-    sizing = group_sizing(wanted.options)
+    sizing = wanted.options.of(GroupSizing)
     hash_name = wanted.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if wanted.dry_run:

@@ -5,9 +5,8 @@ import pyarrow as pa
 from ..clock import instant_of_millis
 from ..errors import ConfigError, CorruptFile
 from ..metadata.record_index.locations import HUDI_ZONE
-from ..metadata.record_index.lookup import Access, AccessRule, Locations, look_up
+from ..metadata.record_index.lookup import AccessRule, Locations, look_up
 from ..metadata.records.keys import RECORD_INDEX
-from ..options import Options, index_keys
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import LocationRow
@@ -35,7 +34,7 @@ def find_locations(wanted: LookupRequest, storage: Storage | None, report: Repor
             hint=f"build it: hudi-services index-bootstrap --base-path {table.storage.root}",
         )
     with report.phase("look up"):
-        found = look_up(table.metadata, wanted.keys, access_rule(wanted.options), wanted.partition)
+        found = look_up(table.metadata, wanted.keys, wanted.options.of(AccessRule), wanted.partition)
     try:
         places = locations_table(wanted.keys, found)
     except (ValueError, OverflowError, OSError) as error:
@@ -46,10 +45,6 @@ def find_locations(wanted: LookupRequest, storage: Storage | None, report: Repor
     report.rows = InOut(len(wanted.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)
     return places
-
-
-def access_rule(options: Options) -> AccessRule:
-    return AccessRule(Access(options[index_keys.LOOKUP_ACCESS]), options[index_keys.LOOKUP_SCAN_SHARE])
 
 
 def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 from ..commit.critical_section import critical_section
 from ..commit.lease import Lease
+from ..commit.settings import transaction_settings
 from ..errors import ConfigError, NothingToDo
 from ..orphan_files.find import find_orphan_files
 from ..orphan_files.model import Ages, Findings, Item, Kept, Total
@@ -13,7 +14,6 @@ from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import AttemptRow, NoOrphansRow, QuarantineRow
 from ..runs.request import OrphanFilesMode, OrphanFilesRequest
-from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot
 from ..storage import Storage
 

@@ -5,7 +5,7 @@ from ..attempts.late_attempts import late_attempts, take_back_staged
 from ..clock import duration
 from ..commit.critical_section import critical_section
 from ..commit.rollback.execution import plan_rollback, resume_rollback, roll_back
-from ..commit.settings import TransactionSettings
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
@@ -16,7 +16,6 @@ from ..runs.opening import open_supported
 from ..runs.report import Report, sentence
 from ..runs.report_rows import PendingInstantRow, RepairedInstantRow
 from ..runs.request import RecoverRequest
-from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action

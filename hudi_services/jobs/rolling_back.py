@@ -19,7 +19,7 @@ from ..commit.rollback.execution import (
     roll_back,
 )
 from ..commit.rollback.requests import unfit_markers
-from ..commit.settings import TransactionSettings
+from ..commit.settings import TransactionSettings, transaction_settings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConflictError, LockBusy, NothingToDo
@@ -29,7 +29,6 @@ from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import PartitionRow, RollbackRow, VisibleAgainRow
 from ..runs.request import RepairRequest
-from ..runs.settings import transaction_settings
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..table.partitions import StorageLister

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ..attempts.metadata_repair import RepairDraft
+from ..base_files.bloom import BloomSettings
 from ..commit.critical_section import critical_section
+from ..commit.settings import transaction_settings
 from ..commit.times import Times
 from ..commit.transaction import complete
 from ..derived_indexes.expression_index.index import Computation, computation, expression_indexes
+from ..derived_indexes.expression_index.times import Zone
 from ..errors import (
     CheckFailed,
     ConflictError,
@@ -27,7 +30,6 @@ from ..runs.opening import open_supported
 from ..runs.report import Check, CheckResult, Report
 from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
 from ..runs.request import ValidateRequest
-from ..runs.settings import bloom_settings, session_zone, transaction_settings
 from ..snapshot import Snapshot, current_schema, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
@@ -112,7 +114,7 @@ def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTab
     options = wanted.options
     for index in expression_indexes(metadata):
         with suppress(UnsupportedTable):
-            zone, bloom = session_zone(options), bloom_settings(options)
+            zone, bloom = Zone.of_session(options), options.of(BloomSettings)
             found = computation(metadata, index, current_schema(table), zone, bloom)
             if options[file_keys.SESSION_TIME_ZONE] or not found.expression().zoned:
                 yield found

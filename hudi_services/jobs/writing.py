@@ -17,6 +17,7 @@ from ..ingest.fixed_types import compared_fields, fixed_types
 from ..ingest.key_settings import config_of_keys
 from ..ingest.write_execution import WriteRun
 from ..ingest.write_rows import KeepTask, LocalRows
+from ..ingest.write_settings import bulk_sort, known_keys, several_writers
 from ..ingest.write_sources import FrameSource, LocalSource, RowSource
 from ..inputs.input_files import InputFiles, find_files, input_rows
 from ..inputs.input_types import InputTypes
@@ -31,14 +32,6 @@ from ..runs.opening import open_rewritable
 from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.running import Running, check_engine
-from ..runs.settings import (
-    bucket_index,
-    bulk_sort,
-    index_type,
-    known_keys,
-    session_zone,
-    several_writers,
-)
 from ..snapshot import Snapshot, current_schema, refresh
 from ..storage import Storage
 from ..table.meta_folder import MetaFolder
@@ -47,6 +40,7 @@ from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..writing.assignment import KnownKeys
 from ..writing.file_keys import check_made_keys
+from ..writing.index import bucket_index, index_type
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.known_keys import key_maker
 from ..writing.row_store import RowStore
@@ -273,7 +267,7 @@ def _keep_task(
     buckets = bucket_index(options, config)
     return KeepTask(
         schema=schema,
-        maker=maker(schema, session_zone(options)),
+        maker=maker(schema, Zone.of_session(options)),
         memory=_memory(wanted, source.engine),
         compares=compares,
         keys_only=keys_only,

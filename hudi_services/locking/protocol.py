@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Protocol
 
 from ..errors import LockBusy
+from ..options import lock_keys as keys
+from ..options.fields import value_of
 from ..storage import Storage
 from ..waiting import OnWait, Waiting, unseen
 
@@ -31,8 +33,8 @@ class TableLock(Protocol):
 class LockWait:
     """How long to wait for a lock, and between two tries; in milliseconds. Whoever waits says so to `on_wait`."""
 
-    wait_millis: int = 60_000
-    retry_wait_millis: int = 1_000
+    wait_millis: int = value_of(keys.LOCK_WAIT_MILLIS)
+    retry_wait_millis: int = value_of(keys.LOCK_RETRY_WAIT_MILLIS)
     on_wait: OnWait = unseen
 
 

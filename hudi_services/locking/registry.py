@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import ConfigError
+from ..options import Option, Options
 from ..options import lock_keys as keys
-from ..options.resolve import Options
 from ..plugins import guarded, load
 from ..storage import Storage
 from .dynamodb import DynamoDBProvider
@@ -52,43 +52,35 @@ def lock_provider(options: Options, table: Storage) -> LockProvider:
 
 def _file_system(options: Options, table: Storage) -> LockProvider:
     folder = options[keys.LOCK_FOLDER]
-    return FileSystemProvider(table.elsewhere(folder) if folder else None, options[keys.LOCK_EXPIRE_MINUTES])
+    return options.of(FileSystemProvider, table.elsewhere(folder) if folder else None)
 
 
 def _storage_based(options: Options, table: Storage) -> LockProvider:
-    valid, renew = options[keys.STORAGE_VALID_SECONDS], options[keys.STORAGE_RENEW_SECONDS]
-    if valid < 10 * renew:
+    found = options.of(StorageBasedProvider)
+    if found.valid_seconds < 10 * found.renew_seconds:
+        valid, renew = keys.STORAGE_VALID_SECONDS, keys.STORAGE_RENEW_SECONDS
         raise ConfigError(
-            f"{keys.STORAGE_VALID_SECONDS.key}={valid} is less than ten times {keys.STORAGE_RENEW_SECONDS.key}={renew}",
-            hint=f"set {keys.STORAGE_RENEW_SECONDS.key} to a tenth of it or less: Hudi's writers refuse more, too",
+            f"{valid.key}={found.valid_seconds} is less than ten times {renew.key}={found.renew_seconds}",
+            hint=f"set {renew.key} to a tenth of it or less: Hudi's writers refuse more, too",
         )
-    return StorageBasedProvider(valid, renew)
+    return found
 
 
 def _zookeeper(options: Options, table: Storage) -> LockProvider:
-    return _in_zookeeper(
-        options,
-        _required(options, keys.ZOOKEEPER_BASE_PATH.key, options[keys.ZOOKEEPER_BASE_PATH]),
-        _or_table_name(options, keys.ZOOKEEPER_KEY.key, options[keys.ZOOKEEPER_KEY]),
-    )
+    base_path = _required(options, keys.ZOOKEEPER_BASE_PATH)
+    return options.of(ZooKeeperProvider, _hosts(options), base_path, _or_table_name(options, keys.ZOOKEEPER_KEY))
 
 
 def _zookeeper_implicit(options: Options, table: Storage) -> LockProvider:
-    return _in_zookeeper(options, "", "")
+    return options.of(ZooKeeperProvider, _hosts(options), "", "")
 
 
-def _in_zookeeper(options: Options, base_path: str, key: str) -> LockProvider:
-    return ZooKeeperProvider(
-        hosts=_required(options, keys.ZOOKEEPER_URL.key, options[keys.ZOOKEEPER_URL]),
-        base_path=base_path,
-        key=key,
-        session_millis=options[keys.ZOOKEEPER_SESSION_MILLIS],
-        connection_millis=options[keys.ZOOKEEPER_CONNECTION_MILLIS],
-    )
+def _hosts(options: Options) -> str:
+    return _required(options, keys.ZOOKEEPER_URL)
 
 
 def _dynamodb(options: Options, table: Storage) -> LockProvider:
-    return _in_dynamodb(options, _or_table_name(options, keys.DYNAMODB_KEY.key, options[keys.DYNAMODB_KEY]))
+    return _in_dynamodb(options, _or_table_name(options, keys.DYNAMODB_KEY))
 
 
 def _dynamodb_implicit(options: Options, table: Storage) -> LockProvider:
@@ -96,30 +88,23 @@ def _dynamodb_implicit(options: Options, table: Storage) -> LockProvider:
 
 
 def _in_dynamodb(options: Options, key: str) -> LockProvider:
-    return DynamoDBProvider(
-        table=options[keys.DYNAMODB_TABLE],
-        key=key,
-        region=options[keys.DYNAMODB_REGION] or os.environ.get("AWS_REGION", "us-east-1"),
-        endpoint=options[keys.DYNAMODB_ENDPOINT],
-        billing=options[keys.DYNAMODB_BILLING],
-        read_capacity=options[keys.DYNAMODB_READ_CAPACITY],
-        write_capacity=options[keys.DYNAMODB_WRITE_CAPACITY],
-        creation_millis=options[keys.DYNAMODB_CREATION_MILLIS],
-    )
+    region = options[keys.DYNAMODB_REGION] or os.environ.get("AWS_REGION", "us-east-1")
+    return options.of(DynamoDBProvider, options[keys.DYNAMODB_TABLE], key, region)
 
 
-def _required(options: Options, key: str, value: str) -> str:
+def _required(options: Options, option: Option[str], instead: str = "") -> str:
+    value = options[option] or instead
     if not value:
         raise ConfigError(
-            f"{keys.LOCK_PROVIDER.key}={options[keys.LOCK_PROVIDER]} needs {key}, which is not set",
+            f"{keys.LOCK_PROVIDER.key}={options[keys.LOCK_PROVIDER]} needs {option.key}, which is not set",
             hint="set it as the other writers of the table do",
         )
     return value
 
 
-def _or_table_name(options: Options, key: str, value: str) -> str:
+def _or_table_name(options: Options, option: Option[str]) -> str:
     """As Hudi infers the name of a lock."""
-    return _required(options, key, value or options.texts().get(_TABLE_NAME, ""))
+    return _required(options, option, options.texts().get(_TABLE_NAME, ""))
 
 
 _PROVIDERS: Mapping[str, Callable[[Options, Storage], LockProvider]] = {

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 from ..errors import AlreadyExists, ConflictError, CorruptFile, NotFound, PermissionDenied, StorageError
 from ..limits import SMALL_FILE
+from ..options import lock_keys as keys
+from ..options.fields import value_of
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from .holders import fields, readable
@@ -36,8 +38,8 @@ _MISSED_RENEWALS = 2
 class StorageBasedProvider:
     """StorageBasedLockProvider; a lock is valid for some seconds, and renewed long before they are over."""
 
-    valid_seconds: int = 300
-    renew_seconds: int = 30
+    valid_seconds: int = value_of(keys.STORAGE_VALID_SECONDS)
+    renew_seconds: int = value_of(keys.STORAGE_RENEW_SECONDS)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

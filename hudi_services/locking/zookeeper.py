@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConflictError
+from ..options import lock_keys as keys
+from ..options.fields import value_of
 from ..storage import Storage
 from .clients import client, failing_as_storage
 from .holders import readable
@@ -37,8 +39,8 @@ class ZooKeeperProvider:
     hosts: str
     base_path: str
     key: str
-    session_millis: int = 60_000
-    connection_millis: int = 15_000
+    session_millis: int = value_of(keys.ZOOKEEPER_SESSION_MILLIS)
+    connection_millis: int = value_of(keys.ZOOKEEPER_CONNECTION_MILLIS)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

@@ -31,8 +31,10 @@ from ..metadata.records.codec import encode_record
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, PARTITION_STATS
 from ..metadata.records.model import FilesRecord, RecordType
 from ..metadata.records.schema import stored_schema
-from ..metadata.statistics.indexed_columns import DEFAULT_COLUMNS, column_stats_definition, write_definitions
+from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
 from ..model import WriteStat
+from ..options import writing_keys as keys
+from ..options.fields import value_of
 from ..storage import Storage
 from ..table.log_naming import log_naming
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
@@ -43,20 +45,18 @@ _METADATA = "org.apache.hudi.metadata."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStatistics:
-    """The statistics of a new table, with Hudi's defaults."""
+    """The statistics of a new table."""
 
-    enable: bool | None = None
-    """hoodie.metadata.index.column.stats.enable; None: as in the release that owns the version of the table."""
-    columns: tuple[str, ...] = ()
-    """hoodie.metadata.index.column.stats.column.list; not stored in version 6, whose writers must all have it."""
-    most_columns: int = DEFAULT_COLUMNS
-    """hoodie.metadata.index.column.stats.max.columns.to.index; counts without a list, and not in version 6."""
-    file_groups: int = 2
-    """hoodie.metadata.index.column.stats.file.group.count"""
-    ranges: bool = True
-    """hoodie.metadata.index.partition.stats.enable: with column_stats, whether there are partition_stats, too."""
-    range_file_groups: int = 1
-    """hoodie.metadata.index.partition.stats.file.group.count"""
+    enable: bool | None = value_of(keys.COLUMN_STATS_ENABLE, lambda asked: asked == "TRUE" if asked else None)
+    """None: as in the release that owns the version of the table."""
+    columns: tuple[str, ...] = value_of(keys.COLUMN_STATS_COLUMNS)
+    """Not stored in version 6, whose writers must all have it."""
+    most_columns: int = value_of(keys.COLUMN_STATS_MOST)
+    """Counts without a list, and not in version 6."""
+    file_groups: int = value_of(keys.COLUMN_STATS_GROUPS)
+    ranges: bool = value_of(keys.PARTITION_STATS_ENABLE)
+    """With column_stats, whether there are partition_stats, too."""
+    range_file_groups: int = value_of(keys.PARTITION_STATS_GROUPS)
 
 
 DEFAULT_STATISTICS = NewStatistics()

@@ -1,16 +1,19 @@
 """Turns layers of texts into typed options that remember the layer that set them."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
 from ..urls import without_secrets
 from . import clustering_keys, lock_keys
+from .fields import FILL
 from .option import NEVER, Option, Phase
 from .registry import KNOWN, OPTIONS
 
+P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
 """The source of the values, in words for the operator, and the values by key."""
@@ -77,6 +80,18 @@ class Options:
         if option.key in self._errors:
             raise self._errors[option.key]
         return cast(T, self._values[option.key])
+
+    def of(self, kind: Callable[P, S], *given: P.args, **named: P.kwargs) -> S:
+        """A dataclass with the values of its fields of options (`options.fields`), and the others as they are given.
+
+        Raises ConfigError as `[]` and as the fields.
+        """
+        filled = {
+            one.name: one.metadata[FILL](self)
+            for one in fields(cast(Any, kind))[len(given) :]
+            if FILL in one.metadata and one.name not in named
+        }
+        return cast(Callable[..., S], kind)(*given, **named, **filled)
 
     def check(self, phase: Phase) -> None:
         """Raise ConfigError for the first option of `phase` that the table set to a value that it may not set."""

@@ -6,16 +6,16 @@ An error in either does not change the commit: the report has it as a warning, a
 from collections.abc import Callable, Sequence
 
 from ..attempts.afterwards import Afterwards
-from ..cleaning.metadata_table import clean_metadata
+from ..cleaning.metadata_table import clean_metadata, metadata_retention
 from ..clock import SystemClock
 from ..engine import Engine
 from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from ..metadata.table import MetadataTable
+from ..timeline.compaction_trigger import MetadataTrigger
 from .report import Report, sentence
 from .report_rows import MetadataCleanRow, MetadataCompactionRow
 from .request import Request
-from .service_rules import metadata_retention, metadata_trigger
 
 
 def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterwards:
@@ -43,7 +43,7 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
             cleaned = clean(metadata, times)
             what = "compacted"
             now = metadata.reload() if cleaned else metadata
-            done = compact(now, metadata_trigger(wanted.options), SystemClock().now(), times, merge)
+            done = compact(now, wanted.options.of(MetadataTrigger), SystemClock().now(), times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")

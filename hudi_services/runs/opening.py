@@ -5,10 +5,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from ..base_files.bloom import BloomSettings
 from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..commit.lease import look_ahead
+from ..commit.settings import transaction_settings
 from ..derived_indexes.expression_index.index import Computation, computations, expression_indexes
+from ..derived_indexes.expression_index.times import Zone
 from ..errors import ConfigError, HudiServicesError
 from ..object_storage import ObjectStorage
 from ..options import effects
@@ -19,7 +22,6 @@ from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
 from .request import Request
-from .settings import bloom_settings, session_zone, transaction_settings
 
 R = TypeVar("R", bound=Request)
 
@@ -96,5 +98,5 @@ def open_rewritable(
     table, wanted = open_supported(wanted, storage, report, reads_rows=True, commits=True)
     if table.metadata is None or not expression_indexes(table.metadata):
         return table, wanted, ()
-    zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)
+    zone, bloom = Zone.of_session(wanted.options), wanted.options.of(BloomSettings)
     return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)

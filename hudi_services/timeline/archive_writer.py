@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..options import archive_keys as keys
+from ..options.fields import value_of
 from .instant import Instant, State
 
 
@@ -39,10 +41,10 @@ class ArchiveForm:
 
     zone: str
     release: str
-    entries: int = 10
-    merged: int = 10
-    merged_bytes: int = 1 << 26
-    manifests: int = 3
+    entries: int = value_of(keys.ARCHIVE_BATCH)
+    merged: int = value_of(keys.ARCHIVE_MERGED_FILES)
+    merged_bytes: int = value_of(keys.ARCHIVE_FILE_BYTES)
+    manifests: int = value_of(keys.ARCHIVE_MANIFESTS)
 
 
 class ArchiveWriter(Protocol):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..clock import parse_instant
+from ..options import compaction_keys as keys
+from ..options.fields import value_of
 from .active import Timeline
 from .instant import Instant
 
@@ -18,9 +20,9 @@ AFTER_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
 class Trigger:
     """What a plan waits for; `commits` are delta commits."""
 
-    kind: str = "NUM_COMMITS"
-    commits: int = 5
-    seconds: int = 3600
+    kind: str = value_of(keys.COMPACTION_TRIGGER)
+    commits: int = value_of(keys.COMPACTION_COMMITS)
+    seconds: int = value_of(keys.COMPACTION_SECONDS)
 
     def why_not_due(self, timeline: Timeline, deltas: Sequence[Instant], since: Instant | None, now: datetime) -> str:
         """The reason to wait when too few delta commits, or too little time, have passed; else "".
@@ -46,6 +48,15 @@ class Trigger:
     def counts(self) -> int | None:
         """How many delta commits every plan waits for; None where a plan may be due after fewer, or after a request."""
         return self.commits if self.kind in ("NUM_COMMITS", "NUM_AND_TIME") else None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTrigger(Trigger):
+    """What a compaction of the metadata table waits for."""
+
+    kind: str = value_of(keys.METADATA_COMPACT_TRIGGER)
+    commits: int = value_of(keys.METADATA_COMPACT_COMMITS)
+    seconds: int = value_of(keys.METADATA_COMPACT_SECONDS)
 
 
 def _seconds_since(timeline: Timeline, begin: Instant, now: datetime) -> float:

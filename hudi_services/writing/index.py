@@ -16,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..errors import CheckFailed
+from ..errors import CheckFailed, ConfigError
 from ..metadata.record_index.lookup import look_up
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
+from ..options import Options
+from ..options import writing_keys as keys
 from ..snapshot import Snapshot
+from ..table_config import TableConfig
 from .buckets import Buckets
 from .keys_of_files import StoredKeys, scope_of
 from .tagging import Tagged, tag_keys
@@ -120,3 +123,47 @@ def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, k
         if positions.size:
             result.append(Tagged(slices[group], positions))
     return result
+
+
+def index_type(options: Options) -> IndexType:
+    """The index that is asked for."""
+    return IndexType(options[keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
+
+
+def bucket_index(options: Options, config: TableConfig) -> Buckets | None:
+    """The buckets of a write by a bucket index; None by any other index. Raises as `Buckets.of_table`."""
+    if index_type(options) is not IndexType.BUCKET:
+        return None
+    hashed = options[keys.BUCKET_FIELDS]
+    return Buckets.of_table(config, options[keys.BUCKETS], hashed)
+
+
+_WITHOUT_INDEX = {
+    IndexType.RECORD_INDEX: IndexType.GLOBAL_SIMPLE,
+    IndexType.RECORD_LEVEL_INDEX: IndexType.SIMPLE,
+}
+"""The index that takes the place of a record index where the table has none, as in Hudi."""
+
+
+def write_index(options: Options, config: TableConfig, shards: Shards | None) -> Index:
+    """The index of an upsert or delete of a table with these shards of its record index, if any.
+
+    Raises ConfigError for a record index of the other kind, and as `bucket_index`.
+    """
+    kind = index_type(options)
+    if shards is None:
+        kind = _WITHOUT_INDEX.get(kind, kind)
+    elif kind in _WITHOUT_INDEX and (kind is IndexType.RECORD_LEVEL_INDEX) is not shards.is_partitioned:
+        which, other = "the whole table", IndexType.RECORD_INDEX
+        if shards.is_partitioned:
+            which, other = "each partition", IndexType.RECORD_LEVEL_INDEX
+        raise ConfigError(
+            f"{keys.INDEX_TYPE.key}={kind.value}, and the table {config.name} has a record index of {which}",
+            hint=f"set {keys.INDEX_TYPE.key}={other.value}",
+        )
+    moves = {
+        IndexType.GLOBAL_SIMPLE: keys.SIMPLE_MOVES_ROWS,
+        IndexType.GLOBAL_BLOOM: keys.BLOOM_MOVES_ROWS,
+        IndexType.RECORD_INDEX: keys.RECORD_INDEX_MOVES_ROWS,
+    }
+    return Index(kind, kind in moves and options[moves[kind]], bucket_index(options, config))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.cleaning.metadata_table import Cleaned, clean_metadata
+from hudi_services.cleaning.metadata_table import Cleaned, clean_metadata, metadata_retention
 from hudi_services.cleaning.retention import Policy, Retention
 from hudi_services.codecs.avro import read_container
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
@@ -19,7 +19,6 @@ from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
 from hudi_services.runs.report import State as Outcome
-from hudi_services.runs.service_rules import metadata_retention
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State
 

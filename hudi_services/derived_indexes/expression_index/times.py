@@ -13,7 +13,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...clock import process_zone
 from ...errors import ConfigError, UnsupportedTable
+from ...options import Options
+from ...options.file_keys import SESSION_TIME_ZONE
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
@@ -41,6 +44,11 @@ class Zone:
 
     name: str
     is_fixed: bool
+
+    @classmethod
+    def of_session(cls, options: Options) -> "Zone":
+        """The zone that is set, else this process's, as in Spark. Raises ConfigError for text that is no time zone."""
+        return cls.parse(options[SESSION_TIME_ZONE] or process_zone())
 
     @classmethod
     def parse(cls, text: str) -> "Zone":

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from ...base_files.key_sort import SortedRows, sort_keys
 from ...codecs.java_hash import file_group_indexes
 from ...hfile.hfile_reader import HFileReader
+from ...options import index_keys
+from ...options.fields import value_of
 from ..file_groups.reader import FileGroupReader
 from ..records.keys import RECORD_INDEX
 from ..table import MetadataTable
@@ -35,8 +37,8 @@ class Access(enum.Enum):
 class AccessRule:
     """`access`, and for AUTO the share of an HFile's entries that must be wanted for it to be scanned."""
 
-    access: Access = Access.AUTO
-    scan_share: float = 0.01
+    access: Access = value_of(index_keys.LOOKUP_ACCESS, Access)
+    scan_share: float = value_of(index_keys.LOOKUP_SCAN_SHARE)
     """As measured (docs/indexing.md): RFC-08 says 0.3, of blocks that are not compressed."""
 
     def seeks(self, reader: HFileReader, wanted: int) -> bool:

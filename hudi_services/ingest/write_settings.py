@@ -1,0 +1,80 @@
+"""What the options ask of one write: what becomes of known keys, the order of rows, extra metadata, other writers."""
+
+from ..errors import ConfigError
+from ..options import Options, clean_keys, lock_keys
+from ..options import writing_keys as keys
+from ..rows.output import RECORD_KEY_FIELD
+from ..rows.sort_order import SortColumn
+from ..runs.request import WriteOperation
+from ..writing.assignment import KnownKeys
+
+_BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
+"""The sort modes that sort by record key."""
+
+
+def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
+    """What a write does with rows whose keys are there; None where keys make no difference."""
+    if operation.looks_up:
+        return KnownKeys.MERGE
+    policy = options[keys.DUPLICATE_POLICY]
+    if options[keys.DROP_DUPLICATES] and policy == "NONE":
+        policy = "DROP"
+    if operation is WriteOperation.INSERT and policy != "NONE":
+        return KnownKeys[policy]
+    combines = options[keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
+    return KnownKeys.WRITE if combines else None
+
+
+def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, ...]:
+    """What a write sorts the rows of each partition by; () when they keep their order.
+
+    Raises ConfigError when columns are named twice, or asked for and not named.
+    """
+    if operation is not WriteOperation.BULK_INSERT:
+        return ()
+    names = options[keys.BULK_SORT_COLUMNS]
+    if options[keys.BULK_PARTITIONER] and not names:
+        raise ConfigError(
+            f"{keys.BULK_PARTITIONER.key} sorts by columns, and none is named",
+            hint=f"name them with {keys.BULK_SORT_COLUMNS.key}",
+        )
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
+    if options[keys.BULK_SORT_SUFFIX] if names else options[keys.SORT_MODE] in _BY_KEY:
+        names = (*names, RECORD_KEY_FIELD)
+    return tuple(map(SortColumn, names))
+
+
+def bulk_shuffles(options: Options) -> bool:
+    """Whether a bulk insert brings all rows of a partition path into one task."""
+    return bool(options[keys.BULK_SORT_COLUMNS]) or options[keys.SORT_MODE] not in (
+        "NONE",
+        "PARTITION_SORT",
+    )
+
+
+def commit_metadata(options: Options) -> dict[str, str]:
+    """The options that a write puts into its commit, as HoodieSparkSqlWriter does; never those of the table."""
+    prefix = options[keys.COMMIT_METADATA_PREFIX]
+    return {key: options.given(key)[1] for key in options.given_keys(prefix)} if prefix else {}
+
+
+def several_writers(options: Options) -> list[str]:
+    """Warnings of a write about options under which another writer would take it for failed while it is in progress.
+
+    Raises ConfigError where the options themselves say that writers roll one another back.
+    """
+    mode, policy, lock = lock_keys.CONCURRENCY_MODE, clean_keys.CLEAN_FAILED_WRITES, lock_keys.LOCK_PROVIDER
+    is_single = options[mode] == mode.default
+    if options.is_set(policy) and options[policy] == "EAGER" and (options[lock] or not is_single):
+        raise ConfigError(
+            f"{policy.key}=EAGER (from {options.source(policy)}) does not fit {lock.key}, which is set: a writer that "
+            "cleans failed writes eagerly rolls back what the others are writing",
+            hint=f"set {policy.key}=LAZY here and in all other writers",
+        )
+    if not options[lock] or not is_single:
+        return []
+    return [
+        f"{lock.key} is set, but {mode.key} is not: a writer of Hudi with such options takes this write for a failed "
+        f"one while it is in progress, and rolls it back; set {mode.key}=OPTIMISTIC_CONCURRENCY_CONTROL in all writers"
+    ]
