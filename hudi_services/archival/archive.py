@@ -23,8 +23,7 @@ from ..commit.settings import TransactionSettings
 from ..concurrency import at_once
 from ..errors import ConfigError, ConflictError, HudiServicesError
 from ..limits import MIB
-from ..options import Options
-from ..options import archive_keys as keys
+from ..options import Options, archive_keys
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
@@ -58,9 +57,10 @@ def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
     """
     table = archive_rules(options, config)
     if table.most <= table.least:
+        most, least = archive_keys.ARCHIVE_MOST, archive_keys.ARCHIVE_LEAST
         raise ConfigError(
-            f"{keys.ARCHIVE_MOST.key}={table.most} is not more than {keys.ARCHIVE_LEAST.key}={table.least}",
-            hint=f"set {keys.ARCHIVE_MOST.key} to at least {table.least + 1}",
+            f"{most.key}={table.most} is not more than {least.key}={table.least}",
+            hint=f"set {most.key} to at least {table.least + 1}",
         )
     # As Hudi writes its metadata table.
     metadata = ArchiveRules(

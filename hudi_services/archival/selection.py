@@ -17,8 +17,7 @@ from ..cleaning.scope import SAVEPOINTS
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..metadata.table import MetadataTable
-from ..options import Options, archive_keys, commit_keys
-from ..options.fields import settings, value_of
+from ..options import Options, archive_keys, commit_keys, settings, value_of
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.compaction_trigger import Trigger

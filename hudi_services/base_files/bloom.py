@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from ..codecs.binary_layout import offsets_and_bytes
 from ..errors import ConfigError, CorruptFile
-from ..options import file_keys as keys
-from ..options.fields import value_of
+from ..options import file_keys, value_of
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
@@ -53,10 +52,10 @@ _Bits = npt.NDArray[np.uint8]
 class BloomSettings:
     """The kind of filter, and the keys that it is made for."""
 
-    entries: int = value_of(keys.BLOOM_ENTRIES)
-    false_positive_rate: float = value_of(keys.BLOOM_FPP)
-    max_entries: int = value_of(keys.BLOOM_MAX_ENTRIES)
-    filter_type: str = value_of(keys.BLOOM_TYPE)
+    entries: int = value_of(file_keys.BLOOM_ENTRIES)
+    false_positive_rate: float = value_of(file_keys.BLOOM_FPP)
+    max_entries: int = value_of(file_keys.BLOOM_MAX_ENTRIES)
+    filter_type: str = value_of(file_keys.BLOOM_TYPE)
 
     def new_filter(self, expected_keys: int) -> "BloomFilter":
         """An empty filter, see `BloomFilter.for_config`."""

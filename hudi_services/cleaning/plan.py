@@ -11,9 +11,7 @@ from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..file_names import parse_base_file, parse_log_file
 from ..model import path_in
-from ..options import Options
-from ..options import clean_keys as keys
-from ..options.fields import computed, settings, value_of
+from ..options import Options, clean_keys, computed, settings, value_of
 from ..snapshot import Snapshot
 from ..table.facts import COMPACTIONS, pending_operations, planned_files
 from ..table.partitions import StorageLister
@@ -27,7 +25,7 @@ _BATCH = 64
 
 
 def _retention(options: Options) -> Retention:
-    return options.of(Retention, most_commits=options[keys.CLEAN_MAX_COMMITS])
+    return options.of(Retention, most_commits=options[clean_keys.CLEAN_MAX_COMMITS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,9 @@ class CleanRules:
 
     retention: Retention = computed(_retention, Retention())
     partitions: PartitionRules = settings(PartitionRules)
-    trigger_commits: int = value_of(keys.CLEAN_TRIGGER_COMMITS)
+    trigger_commits: int = value_of(clean_keys.CLEAN_TRIGGER_COMMITS)
     """The number of commits completed since the last clean that a new plan requires."""
-    empty_clean_hours: int | None = value_of(keys.EMPTY_CLEAN_HOURS, lambda hours: hours if hours > 0 else None)
+    empty_clean_hours: int | None = value_of(clean_keys.EMPTY_CLEAN_HOURS, lambda hours: hours if hours > 0 else None)
     """After so many hours without a clean, a clean without files is planned, to move the earliest commit to retain."""
 
 

@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from ..clock import format_instant
-from ..options import Options
-from ..options import clean_keys as keys
-from ..options.fields import computed, value_of
+from ..options import Options, clean_keys, computed, value_of
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
 
@@ -26,18 +24,18 @@ class Policy(Enum):
 
 
 _NUMBERS = {
-    Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
-    Policy.HOURS: keys.CLEAN_HOURS_RETAINED,
-    Policy.FILE_VERSIONS: keys.CLEAN_FILE_VERSIONS_RETAINED,
+    Policy.COMMITS: clean_keys.CLEAN_COMMITS_RETAINED,
+    Policy.HOURS: clean_keys.CLEAN_HOURS_RETAINED,
+    Policy.FILE_VERSIONS: clean_keys.CLEAN_FILE_VERSIONS_RETAINED,
 }
 
 
 def _policy(options: Options) -> Policy:
     """The policy that is set, else the policy of the one number that is set (HoodieCleanConfig)."""
     implied = [policy for policy, number in _NUMBERS.items() if options.is_set(number)]
-    if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
+    if not options.is_set(clean_keys.CLEAN_POLICY) and len(implied) == 1:
         return implied[0]
-    return Policy(options[keys.CLEAN_POLICY])
+    return Policy(options[clean_keys.CLEAN_POLICY])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,9 @@ class Retention:
     """A policy with its numbers; the numbers of other policies are ignored."""
 
     policy: Policy = computed(_policy, Policy.COMMITS)
-    commits: int = value_of(keys.CLEAN_COMMITS_RETAINED)
-    hours: int = value_of(keys.CLEAN_HOURS_RETAINED)
-    versions: int = value_of(keys.CLEAN_FILE_VERSIONS_RETAINED)
+    commits: int = value_of(clean_keys.CLEAN_COMMITS_RETAINED)
+    hours: int = value_of(clean_keys.CLEAN_HOURS_RETAINED)
+    versions: int = value_of(clean_keys.CLEAN_FILE_VERSIONS_RETAINED)
     most_commits: int | None = None
     """By how many commits the earliest commit to retain may move in one clean; None for any number."""
 

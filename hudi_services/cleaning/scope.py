@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from ..codecs.clean_plan import CleanMetadata
 from ..errors import ConfigError
-from ..options import clean_keys as keys
-from ..options.fields import value_of
+from ..options import clean_keys, value_of
 from ..snapshot import Snapshot
 from ..timeline.active import Timeline
 from ..timeline.archived import is_archived
@@ -34,19 +33,20 @@ _NO_BASE = "null"
 class PartitionRules:
     """Which partitions a clean may consider. Raises ConfigError for a filter with `incremental`, as Hudi does."""
 
-    incremental: bool = value_of(keys.CLEAN_INCREMENTAL)
-    pattern: str = value_of(keys.CLEAN_PARTITION_REGEX)
+    incremental: bool = value_of(clean_keys.CLEAN_INCREMENTAL)
+    pattern: str = value_of(clean_keys.CLEAN_PARTITION_REGEX)
     """The whole partition path must match."""
-    selected: tuple[str, ...] = value_of(keys.CLEAN_PARTITIONS_SELECTED)
+    selected: tuple[str, ...] = value_of(clean_keys.CLEAN_PARTITIONS_SELECTED)
     """Only these partitions; takes precedence over `pattern`."""
 
     def __post_init__(self) -> None:
         if self.incremental and (self.pattern or self.selected):
-            option = keys.CLEAN_PARTITIONS_SELECTED if self.selected else keys.CLEAN_PARTITION_REGEX
+            given = clean_keys.CLEAN_PARTITIONS_SELECTED if self.selected else clean_keys.CLEAN_PARTITION_REGEX
+            incremental = clean_keys.CLEAN_INCREMENTAL.key
             raise ConfigError(
-                f"{option.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: partitions that it leaves out "
-                "now would not be cleaned later",
-                hint=f"set {keys.CLEAN_INCREMENTAL.key}=false",
+                f"{given.key} cannot be used with {incremental}=true: partitions that it leaves out now would not be "
+                "cleaned later",
+                hint=f"set {incremental}=false",
             )
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..options import clustering_keys as keys
-from ..options.fields import value_of
+from ..options import clustering_keys, value_of
 
 
 class PartitionFilter(enum.Enum):
@@ -24,13 +23,13 @@ class PartitionFilter(enum.Enum):
 class PartitionRules:
     """Which partitions a plan takes."""
 
-    mode: PartitionFilter = value_of(keys.PARTITION_FILTER_MODE, PartitionFilter)
-    selected: tuple[str, ...] = value_of(keys.PARTITIONS_SELECTED)
-    pattern: str = value_of(keys.PARTITION_REGEX)
-    begin: str = value_of(keys.BEGIN_PARTITION)
-    end: str = value_of(keys.END_PARTITION)
-    lookback: int = value_of(keys.LOOKBACK_PARTITIONS)
-    skip_latest: int = value_of(keys.SKIP_FROM_LATEST)
+    mode: PartitionFilter = value_of(clustering_keys.PARTITION_FILTER_MODE, PartitionFilter)
+    selected: tuple[str, ...] = value_of(clustering_keys.PARTITIONS_SELECTED)
+    pattern: str = value_of(clustering_keys.PARTITION_REGEX)
+    begin: str = value_of(clustering_keys.BEGIN_PARTITION)
+    end: str = value_of(clustering_keys.END_PARTITION)
+    lookback: int = value_of(clustering_keys.LOOKBACK_PARTITIONS)
+    skip_latest: int = value_of(clustering_keys.SKIP_FROM_LATEST)
 
 
 def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:

@@ -15,9 +15,7 @@ from ..commit.conflicts import touches
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
-from ..options import Options
-from ..options import clustering_keys as keys
-from ..options.fields import computed, settings, value_of
+from ..options import Options, clustering_keys, computed, settings, value_of
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
@@ -37,13 +35,15 @@ _PLANNED_BY = "hudi_services.version"
 
 
 def _sort(options: Options) -> tuple[SortColumn, ...]:
-    return () if options[keys.LAYOUT_STRATEGY] == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS])
+    if options[clustering_keys.LAYOUT_STRATEGY] == clustering_keys.NO_LAYOUT:
+        return ()
+    return parse_sort_columns(options[clustering_keys.SORT_COLUMNS])
 
 
 def _execution(strategy: str) -> str:
     # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. If that changes, Hudi
     # must have the class: the copying classes came after 1.0, and add nothing to the rest of a plan.
-    return keys.SORT_AND_SIZE_EXECUTION if strategy in keys.COPY_EXECUTIONS else strategy
+    return clustering_keys.SORT_AND_SIZE_EXECUTION if strategy in clustering_keys.COPY_EXECUTIONS else strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,22 @@ class PlanRules:
     partitions: PartitionRules = settings(PartitionRules)
     sizes: SizeRules = settings(SizeRules)
     sort: tuple[SortColumn, ...] = computed(_sort, ())
-    execution_strategy: str = value_of(keys.EXECUTION_STRATEGY_CLASS, _execution)
-    layout: str = value_of(keys.LAYOUT_STRATEGY)
-    strategy: str = value_of(keys.PLAN_STRATEGY_CLASS)
-    columns: tuple[str, ...] = value_of(keys.PLAN_COLUMNS)
-    sort_by: tuple[str, ...] = value_of(keys.FILE_SLICES_SORT_BY)
-    after: str = value_of(keys.EARLIEST_COMMIT)
-    seed: int = value_of(keys.PLAN_SEED)
+    execution_strategy: str = value_of(clustering_keys.EXECUTION_STRATEGY_CLASS, _execution)
+    layout: str = value_of(clustering_keys.LAYOUT_STRATEGY)
+    strategy: str = value_of(clustering_keys.PLAN_STRATEGY_CLASS)
+    columns: tuple[str, ...] = value_of(clustering_keys.PLAN_COLUMNS)
+    sort_by: tuple[str, ...] = value_of(clustering_keys.FILE_SLICES_SORT_BY)
+    after: str = value_of(clustering_keys.EARLIEST_COMMIT)
+    seed: int = value_of(clustering_keys.PLAN_SEED)
     options: Mapping[str, str] = computed(Options.texts, {})
 
     def __post_init__(self) -> None:
-        if self.execution_strategy == keys.SINGLE_FILE_EXECUTION and self.strategy != "single_file":
+        if self.execution_strategy == clustering_keys.SINGLE_FILE_EXECUTION and self.strategy != "single_file":
+            execution, strategy = clustering_keys.EXECUTION_STRATEGY_CLASS, clustering_keys.PLAN_STRATEGY_CLASS
             raise ConfigError(
-                f"{keys.EXECUTION_STRATEGY_CLASS.key}={self.execution_strategy} rewrites each file by itself, and the "
-                f"plan strategy {self.strategy} groups them",
-                hint=f"set {keys.PLAN_STRATEGY_CLASS.key}=single_file",
+                f"{execution.key}={self.execution_strategy} rewrites each file by itself, and the plan strategy "
+                f"{self.strategy} groups them",
+                hint=f"set {strategy.key}=single_file",
             )
 
 
@@ -156,7 +157,7 @@ def is_ours(plan: ClusteringPlan) -> bool:
 def _within_buckets(rules: PlanRules) -> PlanRules:
     """The rules for a table with a bucket index: each file group is rewritten by itself, however large, as in Hudi."""
     sizes = replace(rules.sizes, target_file=sys.maxsize)
-    return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=keys.SINGLE_FILE_EXECUTION)
+    return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=clustering_keys.SINGLE_FILE_EXECUTION)
 
 
 def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..model import FileSlice
-from ..options import Options
-from ..options import clustering_keys as keys
-from ..options.fields import computed, value_of
+from ..options import Options, clustering_keys, computed, value_of
 from ..plugins import guarded, name_of
 from ..rewriting.inputs import Unfit
 from .eligibility import Eligibility, Reason, planned_size
@@ -18,8 +16,8 @@ from .strategies import PlanStrategy
 
 def _target_file(options: Options) -> int:
     # One file remains one, however large: Hudi's class would refuse a group of more.
-    single_files = options[keys.EXECUTION_STRATEGY_CLASS] == keys.SINGLE_FILE_EXECUTION
-    return sys.maxsize if single_files else options[keys.TARGET_FILE_BYTES]
+    single_files = options[clustering_keys.EXECUTION_STRATEGY_CLASS] == clustering_keys.SINGLE_FILE_EXECUTION
+    return sys.maxsize if single_files else options[clustering_keys.TARGET_FILE_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +28,13 @@ class SizeRules:
     for each byte; otherwise groups are ordered by partition, as in Hudi.
     """
 
-    target_file: int = computed(_target_file, keys.TARGET_FILE_BYTES.default)
-    small_file_limit: int = value_of(keys.SMALL_FILE_LIMIT)
-    max_group: int = value_of(keys.MAX_BYTES_PER_GROUP)
-    max_groups: int = value_of(keys.MAX_NUM_GROUPS)
-    single_group: bool = value_of(keys.SINGLE_GROUP)
-    by_gain: bool = value_of(keys.PLAN_ORDER, lambda order: order == "GAIN")
-    budget: int | None = value_of(keys.PLAN_BUDGET)
+    target_file: int = computed(_target_file, clustering_keys.TARGET_FILE_BYTES.default)
+    small_file_limit: int = value_of(clustering_keys.SMALL_FILE_LIMIT)
+    max_group: int = value_of(clustering_keys.MAX_BYTES_PER_GROUP)
+    max_groups: int = value_of(clustering_keys.MAX_NUM_GROUPS)
+    single_group: bool = value_of(clustering_keys.SINGLE_GROUP)
+    by_gain: bool = value_of(clustering_keys.PLAN_ORDER, lambda order: order == "GAIN")
+    budget: int | None = value_of(clustering_keys.PLAN_BUDGET)
 
     @property
     def largest_group(self) -> int:

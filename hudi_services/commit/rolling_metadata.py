@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from ..options import commit_keys
-from ..options.fields import value_of
+from ..options import commit_keys, value_of
 from ..snapshot import Snapshot
 from .conflicts import pending_writes
 

@@ -1,12 +1,10 @@
 """The settings of a transaction: the lock, clocks, and when other writers count as dead."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..locking.protocol import LockProvider, LockWait, NoLockProvider
 from ..locking.registry import lock_provider
-from ..options import Options
-from ..options import commit_keys as keys
-from ..options.fields import settings, value_of
+from ..options import Options, commit_keys, settings, value_of
 from ..storage import Storage
 
 _PATIENCE = 10
@@ -19,10 +17,10 @@ class TransactionSettings:
 
     lock: LockProvider = field(default_factory=NoLockProvider)
     lock_wait: LockWait = settings(LockWait)
-    skew_millis: int = value_of(keys.CLOCK_SKEW_MILLIS)
-    heartbeat_millis: int = value_of(keys.HEARTBEAT_INTERVAL_MILLIS)
-    heartbeat_misses: int = value_of(keys.HEARTBEAT_TOLERABLE_MISSES)
-    abandoned_millis: int = value_of(keys.ABANDONED_AFTER_MINUTES, lambda minutes: minutes * 60_000)
+    skew_millis: int = value_of(commit_keys.CLOCK_SKEW_MILLIS)
+    heartbeat_millis: int = value_of(commit_keys.HEARTBEAT_INTERVAL_MILLIS)
+    heartbeat_misses: int = value_of(commit_keys.HEARTBEAT_TOLERABLE_MISSES)
+    abandoned_millis: int = value_of(commit_keys.ABANDONED_AFTER_MINUTES, lambda minutes: minutes * 60_000)
     """A write without a heartbeat counts as abandoned when it gives no sign of life for this long."""
 
     @property
@@ -37,6 +35,8 @@ class TransactionSettings:
 
 def transaction_settings(options: Options, storage: Storage) -> TransactionSettings:
     """The settings of transactions on the table in `storage`."""
-    found = options.of(TransactionSettings, lock_provider(options, storage))
+    lock = lock_provider(options, storage)
+    if lock.is_shared:
+        return options.of(TransactionSettings, lock)
     # As Hudi: without a lock there is one writer at a time, and no other clock to wait for.
-    return found if found.lock.is_shared else replace(found, skew_millis=0)
+    return options.of(TransactionSettings, lock, skew_millis=0)

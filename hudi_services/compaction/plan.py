@@ -14,8 +14,7 @@ from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
 from ..commit.conflicts import touches
 from ..concurrency import at_once
 from ..model import FileSlice
-from ..options import compaction_keys as keys
-from ..options.fields import settings, value_of
+from ..options import compaction_keys, settings, value_of
 from ..rewriting.inputs import TableColumns, fitting, refuse_unmerged
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
@@ -42,7 +41,7 @@ WAITING = BEYOND_IO
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
     trigger: Trigger = settings(Trigger)
-    strategy: str = value_of(keys.COMPACTION_STRATEGY)
+    strategy: str = value_of(compaction_keys.COMPACTION_STRATEGY)
     limits: Limits = settings(Limits)
 
 

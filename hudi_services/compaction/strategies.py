@@ -17,8 +17,7 @@ from datetime import date
 from ..codecs.compaction_plan import planned_io
 from ..errors import ConfigError
 from ..model import FileSlice
-from ..options import compaction_keys as keys
-from ..options.fields import value_of
+from ..options import compaction_keys, value_of
 
 _KEYS = re.compile(r"(^|/)[^/=]*=")
 _DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})")
@@ -28,10 +27,10 @@ _DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})")
 class Limits:
     """The limits of a plan: megabytes read and written, least bytes and number of log files, newest partitions."""
 
-    io_megabytes: int = value_of(keys.COMPACTION_IO)
-    log_bytes: int = value_of(keys.COMPACTION_LOG_BYTES)
-    log_files: int = value_of(keys.COMPACTION_LOG_FILES)
-    days: int = value_of(keys.COMPACTION_DAYS)
+    io_megabytes: int = value_of(compaction_keys.COMPACTION_IO)
+    log_bytes: int = value_of(compaction_keys.COMPACTION_LOG_BYTES)
+    log_files: int = value_of(compaction_keys.COMPACTION_LOG_FILES)
+    days: int = value_of(compaction_keys.COMPACTION_DAYS)
 
 
 @dataclass(frozen=True, slots=True)

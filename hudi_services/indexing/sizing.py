@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ..errors import ConfigError
-from ..options import index_keys as keys
-from ..options.fields import value_of
+from ..options import index_keys, value_of
 
 _BYTES_PER_ENTRY = 48
 """Hudi's estimate for one entry (RECORD_INDEX_AVERAGE_RECORD_SIZE)."""
@@ -18,14 +17,14 @@ class GroupSizing:
     Raises ConfigError when the lower bound exceeds the upper bound.
     """
 
-    at_least: int = value_of(keys.RECORD_INDEX_MIN_GROUPS)
-    at_most: int = value_of(keys.RECORD_INDEX_MAX_GROUPS)
-    growth: float = value_of(keys.RECORD_INDEX_GROWTH)
-    group_bytes: int = value_of(keys.RECORD_INDEX_GROUP_BYTES)
+    at_least: int = value_of(index_keys.RECORD_INDEX_MIN_GROUPS)
+    at_most: int = value_of(index_keys.RECORD_INDEX_MAX_GROUPS)
+    growth: float = value_of(index_keys.RECORD_INDEX_GROWTH)
+    group_bytes: int = value_of(index_keys.RECORD_INDEX_GROUP_BYTES)
 
     def __post_init__(self) -> None:
         if self.at_least > self.at_most:
-            least, most = keys.RECORD_INDEX_MIN_GROUPS, keys.RECORD_INDEX_MAX_GROUPS
+            least, most = index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.RECORD_INDEX_MAX_GROUPS
             raise ConfigError(f"{least.key}={self.at_least} is more than {most.key}={self.at_most}")
 
 

@@ -1,8 +1,7 @@
 """What the options ask of one write: what becomes of known keys, the order of rows, extra metadata, other writers."""
 
 from ..errors import ConfigError
-from ..options import Options, clean_keys, lock_keys
-from ..options import writing_keys as keys
+from ..options import Options, clean_keys, lock_keys, writing_keys
 from ..rows.output import RECORD_KEY_FIELD
 from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
@@ -16,12 +15,12 @@ def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
     """What a write does with rows whose keys are there; None where keys make no difference."""
     if operation.looks_up:
         return KnownKeys.MERGE
-    policy = options[keys.DUPLICATE_POLICY]
-    if options[keys.DROP_DUPLICATES] and policy == "NONE":
+    policy = options[writing_keys.DUPLICATE_POLICY]
+    if options[writing_keys.DROP_DUPLICATES] and policy == "NONE":
         policy = "DROP"
     if operation is WriteOperation.INSERT and policy != "NONE":
         return KnownKeys[policy]
-    combines = options[keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
+    combines = options[writing_keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
     return KnownKeys.WRITE if combines else None
 
 
@@ -32,30 +31,28 @@ def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, 
     """
     if operation is not WriteOperation.BULK_INSERT:
         return ()
-    names = options[keys.BULK_SORT_COLUMNS]
-    if options[keys.BULK_PARTITIONER] and not names:
+    names = options[writing_keys.BULK_SORT_COLUMNS]
+    if options[writing_keys.BULK_PARTITIONER] and not names:
         raise ConfigError(
-            f"{keys.BULK_PARTITIONER.key} sorts by columns, and none is named",
-            hint=f"name them with {keys.BULK_SORT_COLUMNS.key}",
+            f"{writing_keys.BULK_PARTITIONER.key} sorts by columns, and none is named",
+            hint=f"name them with {writing_keys.BULK_SORT_COLUMNS.key}",
         )
     if len(set(names)) < len(names):
-        raise ConfigError(f"{keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
-    if options[keys.BULK_SORT_SUFFIX] if names else options[keys.SORT_MODE] in _BY_KEY:
+        raise ConfigError(f"{writing_keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
+    if options[writing_keys.BULK_SORT_SUFFIX] if names else options[writing_keys.SORT_MODE] in _BY_KEY:
         names = (*names, RECORD_KEY_FIELD)
     return tuple(map(SortColumn, names))
 
 
 def bulk_shuffles(options: Options) -> bool:
     """Whether a bulk insert brings all rows of a partition path into one task."""
-    return bool(options[keys.BULK_SORT_COLUMNS]) or options[keys.SORT_MODE] not in (
-        "NONE",
-        "PARTITION_SORT",
-    )
+    stays = ("NONE", "PARTITION_SORT")
+    return bool(options[writing_keys.BULK_SORT_COLUMNS]) or options[writing_keys.SORT_MODE] not in stays
 
 
 def commit_metadata(options: Options) -> dict[str, str]:
     """The options that a write puts into its commit, as HoodieSparkSqlWriter does; never those of the table."""
-    prefix = options[keys.COMMIT_METADATA_PREFIX]
+    prefix = options[writing_keys.COMMIT_METADATA_PREFIX]
     return {key: options.given(key)[1] for key in options.given_keys(prefix)} if prefix else {}
 
 

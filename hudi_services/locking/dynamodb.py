@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConflictError, StorageError
-from ..options import lock_keys as keys
-from ..options.fields import value_of
+from ..options import lock_keys, value_of
 from ..storage import Storage
 from .clients import client, failing_as_storage
 from .implicit_names import implicit_name
@@ -43,11 +42,11 @@ class DynamoDBProvider:
     table: str
     key: str
     region: str
-    endpoint: str = value_of(keys.DYNAMODB_ENDPOINT)
-    billing: str = value_of(keys.DYNAMODB_BILLING)
-    read_capacity: int = value_of(keys.DYNAMODB_READ_CAPACITY)
-    write_capacity: int = value_of(keys.DYNAMODB_WRITE_CAPACITY)
-    creation_millis: int = value_of(keys.DYNAMODB_CREATION_MILLIS)
+    endpoint: str = value_of(lock_keys.DYNAMODB_ENDPOINT)
+    billing: str = value_of(lock_keys.DYNAMODB_BILLING)
+    read_capacity: int = value_of(lock_keys.DYNAMODB_READ_CAPACITY)
+    write_capacity: int = value_of(lock_keys.DYNAMODB_WRITE_CAPACITY)
+    creation_millis: int = value_of(lock_keys.DYNAMODB_CREATION_MILLIS)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from ..errors import AlreadyExists, ConflictError, CorruptFile, NotFound
 from ..limits import SMALL_FILE
-from ..options import lock_keys as keys
-from ..options.fields import value_of
+from ..options import lock_keys, value_of
 from ..paths import TABLE_FOLDER
 from ..storage import Storage
 from .holders import named, readable
@@ -33,7 +32,7 @@ class FileSystemProvider:
     """FileSystemBasedLockProvider; `folder` has the lock file when it is not the table's `.hoodie`."""
 
     folder: Storage | None = None
-    expire_minutes: int = value_of(keys.LOCK_EXPIRE_MINUTES)
+    expire_minutes: int = value_of(lock_keys.LOCK_EXPIRE_MINUTES)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Protocol
 
 from ..errors import LockBusy
-from ..options import lock_keys as keys
-from ..options.fields import value_of
+from ..options import lock_keys, value_of
 from ..storage import Storage
 from ..waiting import OnWait, Waiting, unseen
 
@@ -33,8 +32,8 @@ class TableLock(Protocol):
 class LockWait:
     """How long to wait for a lock, and between two tries; in milliseconds. Whoever waits says so to `on_wait`."""
 
-    wait_millis: int = value_of(keys.LOCK_WAIT_MILLIS)
-    retry_wait_millis: int = value_of(keys.LOCK_RETRY_WAIT_MILLIS)
+    wait_millis: int = value_of(lock_keys.LOCK_WAIT_MILLIS)
+    retry_wait_millis: int = value_of(lock_keys.LOCK_RETRY_WAIT_MILLIS)
     on_wait: OnWait = unseen
 
 

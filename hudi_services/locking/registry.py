@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import ConfigError
-from ..options import Option, Options
-from ..options import lock_keys as keys
+from ..options import Option, Options, lock_keys
 from ..plugins import guarded, load
 from ..storage import Storage
 from .dynamodb import DynamoDBProvider
@@ -42,7 +41,7 @@ class OwnProvider:
 
 def lock_provider(options: Options, table: Storage) -> LockProvider:
     """The provider that `options` name. Raises ConfigError when an option that it needs is not set."""
-    name = options[keys.LOCK_PROVIDER]
+    name = options[lock_keys.LOCK_PROVIDER]
     if not name:
         return NoLockProvider()
     if name in _PROVIDERS:
@@ -51,14 +50,14 @@ def lock_provider(options: Options, table: Storage) -> LockProvider:
 
 
 def _file_system(options: Options, table: Storage) -> LockProvider:
-    folder = options[keys.LOCK_FOLDER]
+    folder = options[lock_keys.LOCK_FOLDER]
     return options.of(FileSystemProvider, table.elsewhere(folder) if folder else None)
 
 
 def _storage_based(options: Options, table: Storage) -> LockProvider:
     found = options.of(StorageBasedProvider)
     if found.valid_seconds < 10 * found.renew_seconds:
-        valid, renew = keys.STORAGE_VALID_SECONDS, keys.STORAGE_RENEW_SECONDS
+        valid, renew = lock_keys.STORAGE_VALID_SECONDS, lock_keys.STORAGE_RENEW_SECONDS
         raise ConfigError(
             f"{valid.key}={found.valid_seconds} is less than ten times {renew.key}={found.renew_seconds}",
             hint=f"set {renew.key} to a tenth of it or less: Hudi's writers refuse more, too",
@@ -67,20 +66,20 @@ def _storage_based(options: Options, table: Storage) -> LockProvider:
 
 
 def _zookeeper(options: Options, table: Storage) -> LockProvider:
-    base_path = _required(options, keys.ZOOKEEPER_BASE_PATH)
-    return options.of(ZooKeeperProvider, _hosts(options), base_path, _or_table_name(options, keys.ZOOKEEPER_KEY))
+    base_path = _required(options, lock_keys.ZOOKEEPER_BASE_PATH)
+    return _in_zookeeper(options, base_path, _or_table_name(options, lock_keys.ZOOKEEPER_KEY))
 
 
 def _zookeeper_implicit(options: Options, table: Storage) -> LockProvider:
-    return options.of(ZooKeeperProvider, _hosts(options), "", "")
+    return _in_zookeeper(options, "", "")
 
 
-def _hosts(options: Options) -> str:
-    return _required(options, keys.ZOOKEEPER_URL)
+def _in_zookeeper(options: Options, base_path: str, key: str) -> LockProvider:
+    return options.of(ZooKeeperProvider, _required(options, lock_keys.ZOOKEEPER_URL), base_path, key)
 
 
 def _dynamodb(options: Options, table: Storage) -> LockProvider:
-    return _in_dynamodb(options, _or_table_name(options, keys.DYNAMODB_KEY))
+    return _in_dynamodb(options, _or_table_name(options, lock_keys.DYNAMODB_KEY))
 
 
 def _dynamodb_implicit(options: Options, table: Storage) -> LockProvider:
@@ -88,15 +87,15 @@ def _dynamodb_implicit(options: Options, table: Storage) -> LockProvider:
 
 
 def _in_dynamodb(options: Options, key: str) -> LockProvider:
-    region = options[keys.DYNAMODB_REGION] or os.environ.get("AWS_REGION", "us-east-1")
-    return options.of(DynamoDBProvider, options[keys.DYNAMODB_TABLE], key, region)
+    region = options[lock_keys.DYNAMODB_REGION] or os.environ.get("AWS_REGION", "us-east-1")
+    return options.of(DynamoDBProvider, options[lock_keys.DYNAMODB_TABLE], key, region)
 
 
 def _required(options: Options, option: Option[str], instead: str = "") -> str:
     value = options[option] or instead
     if not value:
         raise ConfigError(
-            f"{keys.LOCK_PROVIDER.key}={options[keys.LOCK_PROVIDER]} needs {option.key}, which is not set",
+            f"{lock_keys.LOCK_PROVIDER.key}={options[lock_keys.LOCK_PROVIDER]} needs {option.key}, which is not set",
             hint="set it as the other writers of the table do",
         )
     return value
@@ -108,10 +107,10 @@ def _or_table_name(options: Options, option: Option[str]) -> str:
 
 
 _PROVIDERS: Mapping[str, Callable[[Options, Storage], LockProvider]] = {
-    keys.FILE_SYSTEM_LOCK: _file_system,
-    keys.STORAGE_LOCK: _storage_based,
-    keys.ZOOKEEPER_LOCK: _zookeeper,
-    keys.ZOOKEEPER_IMPLICIT_LOCK: _zookeeper_implicit,
-    keys.DYNAMODB_LOCK: _dynamodb,
-    keys.DYNAMODB_IMPLICIT_LOCK: _dynamodb_implicit,
+    lock_keys.FILE_SYSTEM_LOCK: _file_system,
+    lock_keys.STORAGE_LOCK: _storage_based,
+    lock_keys.ZOOKEEPER_LOCK: _zookeeper,
+    lock_keys.ZOOKEEPER_IMPLICIT_LOCK: _zookeeper_implicit,
+    lock_keys.DYNAMODB_LOCK: _dynamodb,
+    lock_keys.DYNAMODB_IMPLICIT_LOCK: _dynamodb_implicit,
 }

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 from ..errors import AlreadyExists, ConflictError, CorruptFile, NotFound, PermissionDenied, StorageError
 from ..limits import SMALL_FILE
-from ..options import lock_keys as keys
-from ..options.fields import value_of
+from ..options import lock_keys, value_of
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from .holders import fields, readable
@@ -38,8 +37,8 @@ _MISSED_RENEWALS = 2
 class StorageBasedProvider:
     """StorageBasedLockProvider; a lock is valid for some seconds, and renewed long before they are over."""
 
-    valid_seconds: int = value_of(keys.STORAGE_VALID_SECONDS)
-    renew_seconds: int = value_of(keys.STORAGE_RENEW_SECONDS)
+    valid_seconds: int = value_of(lock_keys.STORAGE_VALID_SECONDS)
+    renew_seconds: int = value_of(lock_keys.STORAGE_RENEW_SECONDS)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConflictError
-from ..options import lock_keys as keys
-from ..options.fields import value_of
+from ..options import lock_keys, value_of
 from ..storage import Storage
 from .clients import client, failing_as_storage
 from .holders import readable
@@ -39,8 +38,8 @@ class ZooKeeperProvider:
     hosts: str
     base_path: str
     key: str
-    session_millis: int = value_of(keys.ZOOKEEPER_SESSION_MILLIS)
-    connection_millis: int = value_of(keys.ZOOKEEPER_CONNECTION_MILLIS)
+    session_millis: int = value_of(lock_keys.ZOOKEEPER_SESSION_MILLIS)
+    connection_millis: int = value_of(lock_keys.ZOOKEEPER_CONNECTION_MILLIS)
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:

@@ -33,8 +33,7 @@ from ..metadata.records.model import FilesRecord, RecordType
 from ..metadata.records.schema import stored_schema
 from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
 from ..model import WriteStat
-from ..options import writing_keys as keys
-from ..options.fields import value_of
+from ..options import value_of, writing_keys
 from ..storage import Storage
 from ..table.log_naming import log_naming
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
@@ -47,16 +46,16 @@ _METADATA = "org.apache.hudi.metadata."
 class NewStatistics:
     """The statistics of a new table."""
 
-    enable: bool | None = value_of(keys.COLUMN_STATS_ENABLE, lambda asked: asked == "TRUE" if asked else None)
+    enable: bool | None = value_of(writing_keys.COLUMN_STATS_ENABLE, lambda asked: asked == "TRUE" if asked else None)
     """None: as in the release that owns the version of the table."""
-    columns: tuple[str, ...] = value_of(keys.COLUMN_STATS_COLUMNS)
+    columns: tuple[str, ...] = value_of(writing_keys.COLUMN_STATS_COLUMNS)
     """Not stored in version 6, whose writers must all have it."""
-    most_columns: int = value_of(keys.COLUMN_STATS_MOST)
+    most_columns: int = value_of(writing_keys.COLUMN_STATS_MOST)
     """Counts without a list, and not in version 6."""
-    file_groups: int = value_of(keys.COLUMN_STATS_GROUPS)
-    ranges: bool = value_of(keys.PARTITION_STATS_ENABLE)
+    file_groups: int = value_of(writing_keys.COLUMN_STATS_GROUPS)
+    ranges: bool = value_of(writing_keys.PARTITION_STATS_ENABLE)
     """With column_stats, whether there are partition_stats, too."""
-    range_file_groups: int = value_of(keys.PARTITION_STATS_GROUPS)
+    range_file_groups: int = value_of(writing_keys.PARTITION_STATS_GROUPS)
 
 
 DEFAULT_STATISTICS = NewStatistics()

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..merging.rules import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, MODEL
-from ..options import creation_keys as keys
+from ..options import creation_keys, value_of
 from ..options.creation_keys import KEY_GENERATORS, TIME_PREFIX, KeyGenerator
-from ..options.fields import value_of
 from ..versions import TableVersion
 
 _EXTRACTORS = "org.apache.hudi.hive."
@@ -51,20 +50,20 @@ class TableDefinition:
 
     name: str
     version: TableVersion
-    record_key: tuple[str, ...] = value_of(keys.RECORD_KEY)
+    record_key: tuple[str, ...] = value_of(creation_keys.RECORD_KEY)
     partition_by: tuple[str, ...] = ()
     partition_kinds: tuple[PartKind, ...] = ()
-    ordering: tuple[str, ...] = value_of(keys.ORDERING)
-    type: str = value_of(keys.TABLE_TYPE)
+    ordering: tuple[str, ...] = value_of(creation_keys.ORDERING)
+    type: str = value_of(creation_keys.TABLE_TYPE)
     key_generator: KeyGenerator
-    database: str = value_of(keys.DATABASE_NAME)
-    hive_style: bool = value_of(keys.HIVE_STYLE)
-    url_encode: bool = value_of(keys.URL_ENCODE)
-    meta_fields: bool = value_of(keys.META_FIELDS)
-    metafile_in_base_format: bool = value_of(keys.METAFILE_IN_BASE_FORMAT)
-    zone: str = value_of(keys.TIMELINE_ZONE)
-    merge_mode: str = value_of(keys.MERGE_MODE)
-    payload: str = value_of(keys.PAYLOAD_CLASS)
+    database: str = value_of(creation_keys.DATABASE_NAME)
+    hive_style: bool = value_of(creation_keys.HIVE_STYLE)
+    url_encode: bool = value_of(creation_keys.URL_ENCODE)
+    meta_fields: bool = value_of(creation_keys.META_FIELDS)
+    metafile_in_base_format: bool = value_of(creation_keys.METAFILE_IN_BASE_FORMAT)
+    zone: str = value_of(creation_keys.TIMELINE_ZONE)
+    merge_mode: str = value_of(creation_keys.MERGE_MODE)
+    payload: str = value_of(creation_keys.PAYLOAD_CLASS)
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

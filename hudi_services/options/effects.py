@@ -4,6 +4,7 @@ The table's own properties are not meant: they say what the table is.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..errors import ConfigError
 from .not_honoured import INDEXES_BY, KEPT, NOT_MADE
@@ -12,7 +13,7 @@ from .registry import KNOWN, OPTIONS
 from .resolve import Options
 
 _NOT_HONOURED = KNOWN.all_of(NotHonoured)
-_SWITCHES: tuple[IndexSwitch | Option[str] | Option[bool], ...] = (
+_SWITCHES: tuple[IndexSwitch | Option[Any], ...] = (
     *KNOWN.all_of(IndexSwitch),
     *(one for one in OPTIONS if one.keeps),
 )

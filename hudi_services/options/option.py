@@ -119,10 +119,7 @@ class Kept(Key):
 class NotHonoured(Key):
     """A key that asks for what is not done, and in which commands that is refused, or told by a warning."""
 
-    effect = (
-        "refused",
-        "warned",
-    )
+    effect = ("refused", "warned")
     what: str
     """What does not happen here, as the end of a sentence."""
     refused: Phase = NOWHERE

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from ..base_files.bloom import BloomSettings
-from ..options import Options, clustering_keys, file_keys
-from ..options.fields import settings, value_of
+from ..options import Options, clustering_keys, file_keys, settings, value_of
 from ..table_config import TableConfig
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..options import archive_keys as keys
-from ..options.fields import value_of
+from ..options import archive_keys, value_of
 from .instant import Instant, State
 
 
@@ -41,10 +40,10 @@ class ArchiveForm:
 
     zone: str
     release: str
-    entries: int = value_of(keys.ARCHIVE_BATCH)
-    merged: int = value_of(keys.ARCHIVE_MERGED_FILES)
-    merged_bytes: int = value_of(keys.ARCHIVE_FILE_BYTES)
-    manifests: int = value_of(keys.ARCHIVE_MANIFESTS)
+    entries: int = value_of(archive_keys.ARCHIVE_BATCH)
+    merged: int = value_of(archive_keys.ARCHIVE_MERGED_FILES)
+    merged_bytes: int = value_of(archive_keys.ARCHIVE_FILE_BYTES)
+    manifests: int = value_of(archive_keys.ARCHIVE_MANIFESTS)
 
 
 class ArchiveWriter(Protocol):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..clock import parse_instant
-from ..options import compaction_keys as keys
-from ..options.fields import value_of
+from ..options import compaction_keys, value_of
 from .active import Timeline
 from .instant import Instant
 
@@ -20,9 +19,9 @@ AFTER_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
 class Trigger:
     """What a plan waits for; `commits` are delta commits."""
 
-    kind: str = value_of(keys.COMPACTION_TRIGGER)
-    commits: int = value_of(keys.COMPACTION_COMMITS)
-    seconds: int = value_of(keys.COMPACTION_SECONDS)
+    kind: str = value_of(compaction_keys.COMPACTION_TRIGGER)
+    commits: int = value_of(compaction_keys.COMPACTION_COMMITS)
+    seconds: int = value_of(compaction_keys.COMPACTION_SECONDS)
 
     def why_not_due(self, timeline: Timeline, deltas: Sequence[Instant], since: Instant | None, now: datetime) -> str:
         """The reason to wait when too few delta commits, or too little time, have passed; else "".
@@ -54,9 +53,9 @@ class Trigger:
 class MetadataTrigger(Trigger):
     """What a compaction of the metadata table waits for."""
 
-    kind: str = value_of(keys.METADATA_COMPACT_TRIGGER)
-    commits: int = value_of(keys.METADATA_COMPACT_COMMITS)
-    seconds: int = value_of(keys.METADATA_COMPACT_SECONDS)
+    kind: str = value_of(compaction_keys.METADATA_COMPACT_TRIGGER)
+    commits: int = value_of(compaction_keys.METADATA_COMPACT_COMMITS)
+    seconds: int = value_of(compaction_keys.METADATA_COMPACT_SECONDS)
 
 
 def _seconds_since(timeline: Timeline, begin: Instant, now: datetime) -> float:

@@ -21,8 +21,7 @@ from ..metadata.record_index.lookup import look_up
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
-from ..options import Options
-from ..options import writing_keys as keys
+from ..options import Options, writing_keys
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from .buckets import Buckets
@@ -127,15 +126,15 @@ def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, k
 
 def index_type(options: Options) -> IndexType:
     """The index that is asked for."""
-    return IndexType(options[keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
+    return IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
 
 
 def bucket_index(options: Options, config: TableConfig) -> Buckets | None:
     """The buckets of a write by a bucket index; None by any other index. Raises as `Buckets.of_table`."""
     if index_type(options) is not IndexType.BUCKET:
         return None
-    hashed = options[keys.BUCKET_FIELDS]
-    return Buckets.of_table(config, options[keys.BUCKETS], hashed)
+    hashed = options[writing_keys.BUCKET_FIELDS]
+    return Buckets.of_table(config, options[writing_keys.BUCKETS], hashed)
 
 
 _WITHOUT_INDEX = {
@@ -158,12 +157,12 @@ def write_index(options: Options, config: TableConfig, shards: Shards | None) ->
         if shards.is_partitioned:
             which, other = "each partition", IndexType.RECORD_LEVEL_INDEX
         raise ConfigError(
-            f"{keys.INDEX_TYPE.key}={kind.value}, and the table {config.name} has a record index of {which}",
-            hint=f"set {keys.INDEX_TYPE.key}={other.value}",
+            f"{writing_keys.INDEX_TYPE.key}={kind.value}, and the table {config.name} has a record index of {which}",
+            hint=f"set {writing_keys.INDEX_TYPE.key}={other.value}",
         )
     moves = {
-        IndexType.GLOBAL_SIMPLE: keys.SIMPLE_MOVES_ROWS,
-        IndexType.GLOBAL_BLOOM: keys.BLOOM_MOVES_ROWS,
-        IndexType.RECORD_INDEX: keys.RECORD_INDEX_MOVES_ROWS,
+        IndexType.GLOBAL_SIMPLE: writing_keys.SIMPLE_MOVES_ROWS,
+        IndexType.GLOBAL_BLOOM: writing_keys.BLOOM_MOVES_ROWS,
+        IndexType.RECORD_INDEX: writing_keys.RECORD_INDEX_MOVES_ROWS,
     }
     return Index(kind, kind in moves and options[moves[kind]], bucket_index(options, config))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from ..concurrency import at_once
 from ..model import CommitMetadata, FileSlice
-from ..options import writing_keys as keys
-from ..options.fields import value_of
+from ..options import value_of, writing_keys
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action
@@ -24,15 +23,15 @@ _READ_AT_ONCE = 8
 class SizingRules:
     """Sizes in bytes. `small_file` 0: no file is small. `split_rows` holds unless `auto_split`."""
 
-    max_file: int = value_of(keys.MAX_FILE_BYTES)
-    small_file: int = value_of(keys.SMALL_FILE_BYTES)
-    split_rows: int = value_of(keys.INSERT_SPLIT_ROWS)
-    auto_split: bool = value_of(keys.INSERT_AUTO_SPLIT)
-    record_estimate: int = value_of(keys.RECORD_BYTES_ESTIMATE)
+    max_file: int = value_of(writing_keys.MAX_FILE_BYTES)
+    small_file: int = value_of(writing_keys.SMALL_FILE_BYTES)
+    split_rows: int = value_of(writing_keys.INSERT_SPLIT_ROWS)
+    auto_split: bool = value_of(writing_keys.INSERT_AUTO_SPLIT)
+    record_estimate: int = value_of(writing_keys.RECORD_BYTES_ESTIMATE)
     """The average record size until a commit tells it."""
-    threshold: float = value_of(keys.RECORD_BYTES_THRESHOLD)
+    threshold: float = value_of(writing_keys.RECORD_BYTES_THRESHOLD)
     """A commit tells the record size when it wrote more bytes than this many times `small_file`."""
-    file_overhead: int = value_of(keys.FILE_METADATA_BYTES)
+    file_overhead: int = value_of(writing_keys.FILE_METADATA_BYTES)
     """Bytes of each file that are no records."""
     candidates: int | None = None
     """Merge-on-read: of the small files of a partition only so many are filled, the smallest ones."""

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from ...base_files.key_sort import SortedRows, sort_keys
 from ...codecs.java_hash import file_group_indexes
 from ...hfile.hfile_reader import HFileReader
-from ...options import index_keys
-from ...options.fields import value_of
+from ...options import index_keys, value_of
 from ..file_groups.reader import FileGroupReader
 from ..records.keys import RECORD_INDEX
 from ..table import MetadataTable
