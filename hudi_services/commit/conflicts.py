@@ -57,8 +57,10 @@ def recover_hint(table: Snapshot) -> str:
 def pending_writes(table: Snapshot) -> list[Instant]:
     """Pending ingestion writes, whether their writer is alive or dead; clusterings are not among them."""
     pending = table.timeline.pending(_WRITES)
-    clusterings = at_once(lambda instant: is_clustering(table, instant), pending)
-    return [instant for instant, is_one in zip(pending, clusterings, strict=True) if not is_one]
+    replacing = [instant for instant in pending if instant.action is Action.REPLACE_COMMIT]
+    found = zip(replacing, at_once(lambda instant: is_clustering(table, instant), replacing), strict=True)
+    clusterings = {instant for instant, is_one in found if is_one}
+    return [instant for instant in pending if instant not in clusterings]
 
 
 class Prospect(Enum):

@@ -23,6 +23,7 @@ import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -77,8 +78,31 @@ class LeaseState:
 def read_lease(storage: Storage, name: str) -> LeaseState | None:
     """The newest lease called `name`, None when no process ever took it."""
     newest = _newest(storage, name)
-    if newest is None:
-        return None
+    return None if newest is None else _read(storage, newest)
+
+
+class Leases:
+    """The leases of a table, as of one listing, which serves any number of names."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def read(self, name: str) -> LeaseState | None:
+        """As `read_lease`; whether the holder still holds the lease is looked at now."""
+        newest = self._newest.get(name)
+        return None if newest is None else _read(self._storage, newest[1])
+
+    @cached_property
+    def _newest(self) -> dict[str, tuple[int, FileInfo]]:
+        newest: dict[str, tuple[int, FileInfo]] = {}
+        for file in self._storage.list_dir(LEASE_FOLDER)[0]:
+            found = _parse(file.name)
+            if found is not None and (found[0] not in newest or newest[found[0]][0] < found[1]):
+                newest[found[0]] = found[1], file
+        return newest
+
+
+def _read(storage: Storage, newest: FileInfo) -> LeaseState:
     holder = _holder(storage, newest)
     return _lease(newest, _described(holder) if holder is not None else "")
 
@@ -338,9 +362,17 @@ def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
 
 def _numbered(files: Iterable[FileInfo], name: str) -> Iterator[tuple[int, FileInfo]]:
     for file in files:
-        parts = file.name.rsplit(".", 2)
-        if len(parts) == 3 and parts[0] == name and parts[1].isdecimal() and len(parts[1]) <= _MOST_DIGITS:
-            yield int(parts[1]), file
+        found = _parse(file.name)
+        if found is not None and found[0] == name:
+            yield found[1], file
+
+
+def _parse(file_name: str) -> tuple[str, int] | None:
+    """The name and the number of the lease that a file holds; None for a file that holds none."""
+    parts = file_name.rsplit(".", 2)
+    if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) <= _MOST_DIGITS:
+        return parts[0], int(parts[1])
+    return None
 
 
 def _is_still(now: FileInfo | None, then: FileInfo | None) -> bool:

@@ -7,7 +7,7 @@ decides.
 Source: HoodieHeartbeatClient; Hudi's own rule for clusterings is hoodie.clustering.pending.expiration of 60 minutes.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,12 +17,15 @@ from ..storage import FileInfo, Storage
 from ..table.facts import COMPACTIONS
 from ..timeline.instant import Action, Instant, State
 from .heartbeat import heartbeat_path
-from .lease import Lease, LeaseState, read_lease
-from .markers import marker_folder, read_markers
+from .lease import Lease, Leases, LeaseState, read_lease
+from .markers import marker_folder
 from .settings import TransactionSettings
 from .shown_plans import attempt_that_shows
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
+_MARKERS = marker_folder("").rstrip("/")
+_FOLDERS_AT_MOST = 8
+"""Folders of markers to list one by one; of more, one listing of all of them costs less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class Liveness:
     last_sign_millis: int
     heartbeat_millis: int | None
     """When the heartbeat file was written; None when there is no heartbeat file."""
-    markers: int
     alive: bool
     holder: str = ""
     """The process of ours that holds the instant's lease, for people; "" when none does. It is alive at any age."""
@@ -51,17 +53,25 @@ def clustering_lease_name(ts: str) -> str:
 
 
 class Signs:
-    """The heartbeats and markers of a table at one moment; the listings serve any number of instants."""
+    """The heartbeats, markers and leases of a table at one moment; the listings serve any number of instants."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._leases = Leases(storage)
 
     def heartbeat(self, ts: str) -> FileInfo | None:
         return self._heartbeats.get(ts)
 
-    def markers(self, ts: str) -> list[FileInfo]:
-        """The marker files of the instant `ts`."""
-        return self._storage.list_tree(marker_folder(ts)) if ts in self._marked else []
+    def last_marker_millis(self, ts: str) -> int:
+        """When the newest marker of the instant `ts` was written, epoch milliseconds; 0 without markers."""
+        if ts not in self._marked:
+            return 0
+        if len(self._marked) <= _FOLDERS_AT_MOST:
+            return _newest_millis(self._storage.list_tree(marker_folder(ts)))
+        return self._all_markers.get(ts, 0)
+
+    def lease(self, name: str) -> LeaseState | None:
+        return self._leases.read(name)
 
     @cached_property
     def _heartbeats(self) -> dict[str, FileInfo]:
@@ -69,8 +79,20 @@ class Signs:
 
     @cached_property
     def _marked(self) -> frozenset[str]:
-        folders = self._storage.list_dir(marker_folder("").rstrip("/"))[1]
+        folders = self._storage.list_dir(_MARKERS)[1]
         return frozenset(folder.rpartition("/")[2] for folder in folders)
+
+    @cached_property
+    def _all_markers(self) -> dict[str, int]:
+        newest: dict[str, int] = {}
+        for file in self._storage.list_tree(_MARKERS):
+            ts = file.path[len(_MARKERS) + 1 :].partition("/")[0]
+            newest[ts] = max(newest.get(ts, 0), file.mtime_millis)
+        return newest
+
+
+def _newest_millis(files: Iterable[FileInfo]) -> int:
+    return max((file.mtime_millis for file in files), default=0)
 
 
 def liveness(
@@ -87,34 +109,30 @@ def liveness(
     `listed` are the signs that a caller with many instants has listed once.
     """
     heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))
-    markers = listed.markers(instant.ts) if listed else table.storage.list_tree(marker_folder(instant.ts))
+    folder = marker_folder(instant.ts)
+    marked = listed.last_marker_millis(instant.ts) if listed else _newest_millis(table.storage.list_tree(folder))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
     is_service = is_short or instant.action in COMPACTIONS or is_clustering(table, instant)
     # Also where the plan cannot be read, so that a clustering cannot be distinguished from a write.
     may_cluster = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
-    signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]
     # The requested file of a service does not show that a process executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
-    last = max([*signs, last_written_millis(table, instant, states)])
+    last = max(heartbeat.mtime_millis if heartbeat else 0, marked, last_written_millis(table, instant, states))
     lease = None
     if may_cluster or instant.action in _WRITES:
-        lease = held.previous if held else read_lease(table.storage, lease_name(instant))
+        lease = held.previous if held else _lease(table.storage, lease_name(instant), listed)
         if lease is None and may_cluster and instant.state is State.INFLIGHT:
             # A plan that is published late may be shown by an attempt whose lease has another time.
             staged = attempt_that_shows(table.storage, instant.ts)
             name = clustering_lease_name(staged)
             is_own = held is not None and held.name == name
-            lease = read_lease(table.storage, name) if staged and not is_own else None
+            lease = _lease(table.storage, name, listed) if staged and not is_own else None
     silence = settings.patience_millis if is_short else settings.abandoned_millis
-    return _life(table, settings, last, heartbeat, lease, silence, _count(table, instant, markers))
+    return _life(table, settings, last, heartbeat, lease, silence)
 
 
-def _count(table: Snapshot, instant: Instant, files: Collection[FileInfo]) -> int:
-    """The number of markers of the instant; where they cannot be read, the number of marker files."""
-    try:
-        return len(read_markers(table.storage, instant.ts)) if files else 0
-    except CorruptFile:
-        return len(files)
+def _lease(storage: Storage, name: str, listed: Signs | None) -> LeaseState | None:
+    return listed.lease(name) if listed else read_lease(storage, name)
 
 
 def _life(
@@ -124,7 +142,6 @@ def _life(
     heartbeat: FileInfo | None,
     lease: LeaseState | None,
     silence: int,
-    markers: int = 0,
 ) -> Liveness:
     """Judge the signs of life. `silence` is how long an instant without a heartbeat may be silent, in milliseconds.
 
@@ -134,7 +151,7 @@ def _life(
         alive = lease.held
     else:
         alive = now_millis(table) - last < (settings.heartbeat_expires_millis if heartbeat else silence)
-    return Liveness(last, heartbeat.mtime_millis if heartbeat else None, markers, alive, lease.holder if lease else "")
+    return Liveness(last, heartbeat.mtime_millis if heartbeat else None, alive, lease.holder if lease else "")
 
 
 def is_clustering(table: Snapshot, instant: Instant) -> bool:

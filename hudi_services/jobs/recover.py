@@ -144,7 +144,7 @@ def _row(finding: Finding) -> PendingInstantRow:
         age=duration(finding.age_millis),
         last_sign=f"{duration(finding.silent_millis)} ago" if signs.last_sign_millis else "none",
         heartbeat=finding.heartbeat,
-        markers=signs.markers,
+        markers=finding.markers,
         files=finding.files,
         decision=finding.decision.value,
         why=finding.why,

@@ -24,7 +24,7 @@ from ..clustering.plan import input_slices, is_ours
 from ..commit.checkpoints import checkpoints
 from ..commit.conflicts import input_changes
 from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness
-from ..commit.markers import read_markers
+from ..commit.markers import marker_folder, read_markers
 from ..commit.newest_files import check_superseded
 from ..commit.rollback.execution import completed_twin, is_still_completed, pending_rollback, without_target
 from ..commit.rollback.requests import unfit_markers
@@ -54,6 +54,8 @@ class Finding:
     """Milliseconds since the last sign of life."""
     heartbeat: str
     """none, alive or ended."""
+    markers: int
+    """The number of its markers; where they cannot be read, that of their files."""
     files: int | None
     """The number of existing data files that its markers name; None if it writes no data, or the number is unknown."""
     decision: Decision
@@ -146,14 +148,16 @@ def judge(
         decision, why = _without_markers(case, decision, why)
     if signs.holder:
         decision, why = Decision.WAIT, f"{signs.holder}: that process holds the lease of this instant"
-    now = now_millis(table)
+    now, writes = now_millis(table), instant.action.writes_data
+    markers, files = _written(table, instant, lister or StorageLister(table.storage)) if writes else (0, None)
     return Finding(
         instant,
         signs,
         age_millis(table, instant),
         now - signs.last_sign_millis,
         _heartbeat(signs, now, settings),
-        _files(table, instant, lister or StorageLister(table.storage)) if instant.action.writes_data else None,
+        markers,
+        files,
         decision,
         why,
         blocks,
@@ -190,13 +194,18 @@ def _heartbeat(signs: Liveness, now: float, settings: TransactionSettings) -> st
     return "alive" if now - signs.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
-def _files(table: Snapshot, instant: Instant, lister: StorageLister) -> int | None:
+def _written(table: Snapshot, instant: Instant, lister: StorageLister) -> tuple[int, int | None]:
+    """The numbers of markers, and of existing files that these name."""
     try:
-        named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
-        lister.load(sorted({partition for partition, _ in named}))
+        markers = read_markers(table.storage, instant.ts)
+    except CorruptFile:
+        return len(table.storage.list_tree(marker_folder(instant.ts))), None
+    try:
+        lister.load(sorted({marker.partition for marker in markers}))
     except (CorruptFile, SymbolicLink):
-        return None
-    return sum(name in lister.files(partition) for partition, name in named)
+        return len(markers), None
+    named = {(marker.partition, marker.file_name) for marker in markers}
+    return len(markers), sum(name in lister.files(partition) for partition, name in named)
 
 
 def _judges(table: Snapshot, instant: Instant) -> Callable[[_Case], _Judgement]:
