@@ -109,15 +109,15 @@ class LocalFolder:
                 return None
             raise
 
-    def list_dir(self, path: str) -> Iterator[tuple[str, os.stat_result | None]]:
-        """The entries of a folder by name: a file with its status, a folder with None.
+    def list_dir(self, path: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result | None]]:
+        """The entries of a folder whose names begin with `prefix`, by name: a file with its status, a folder with None.
 
         A link to a folder is listed as a folder, so that access through it is refused. A link to a file is listed with
         the size of that file, so that it does not count as lost.
         """
         if path and not self._plain_folders(path.split("/")):
             return
-        for below, entry in self._entries(path):
+        for below, entry in self._entries(path, prefix):
             if not entry.is_file(follow_symlinks=False) and _is_folder(entry):
                 yield below, None
             elif (found := _file(entry)) is not None:
@@ -241,11 +241,13 @@ class LocalFolder:
                 return False
             raise
 
-    def _entries(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """The entries of a folder by name, each with its path; none when there is no such folder."""
+    def _entries(self, path: str, prefix: str = "") -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        """The entries of a folder whose names begin with `prefix`, by name, each with its path; none when there is no
+        such folder."""
         try:
             with os.scandir(self.os_path(path)) as found:
-                entries = sorted(found, key=attrgetter("name"))
+                wanted = (entry for entry in found if entry.name.startswith(prefix)) if prefix else found
+                entries = sorted(wanted, key=attrgetter("name"))
         except OSError as e:
             if _is_missing(e):
                 return

@@ -183,6 +183,13 @@ class ObjectStorage:
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
+    def list_files(self, path: str, prefix: str) -> list[FileInfo]:
+        if self._folder is None:
+            return [file for file in self.list_dir(path)[0] if file.name.startswith(prefix)]
+        self._check_folder(path)
+        with self.errors(path):
+            return _split(self._folder.list_dir(path, prefix))[0]
+
     def list_tree(self, path: str) -> list[FileInfo]:
         self._check_folder(path)
         with self.errors(path):

@@ -153,6 +153,12 @@ class Timeline:
         found = [i for i in parsed if i and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
+    def new_files_at(self, ts: str) -> tuple[Instant, ...]:
+        """The files of the instants of `ts` that are in the folder now, and not in this snapshot."""
+        names = {file.name for file in self.storage.list_files(self.folder, ts)} - self.sizes.keys()
+        parsed = (self.layout.parse(name, 0, self.zone) for name in sorted(names))
+        return tuple(i for i in parsed if i and i.ts == ts)
+
     def emptied_cleans(self) -> tuple[Instant, ...]:
         """Completed cleans whose file is empty: the process died while writing it. Hudi repeats them by their plan."""
         return tuple(i for i in self.completed({Action.CLEAN}) if not self.sizes[i.file_name])
@@ -306,9 +312,7 @@ class Timeline:
         Modification times do not count where they stand in for completion times (layout 1): a store whose clock is
         ahead would push our instants, and with them the newest slices, beyond those of the next writer.
         """
-        return max(
-            (max(i.ts, (self.layout.completion_times and i.completion_time) or "") for i in self.instants), default=""
-        )
+        return self._latest_time
 
     def publish(
         self,
@@ -356,6 +360,12 @@ class Timeline:
         if instant is None:
             return True
         return instant.state is State.INFLIGHT and not any(one.is_completed for one in self.at(instant.ts))
+
+    @cached_property
+    def _latest_time(self) -> str:
+        return max(
+            (max(i.ts, (self.layout.completion_times and i.completion_time) or "") for i in self.instants), default=""
+        )
 
     @cached_property
     def _pending(self) -> tuple[Instant, ...]:

@@ -113,6 +113,10 @@ class CountingStorage(ObjectStorage):
         with self.request("list", path):
             return super().list_dir(path)
 
+    def list_files(self, path: str, prefix: str) -> list[FileInfo]:
+        with self.request("list", path):
+            return super().list_files(path, prefix)
+
     def list_tree(self, path: str) -> list[FileInfo]:
         with self.request("list", path):
             return super().list_tree(path)

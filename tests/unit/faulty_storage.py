@@ -71,6 +71,10 @@ class FaultyStorage(ObjectStorage):
         self._alive()
         return super().list_dir(path)
 
+    def list_files(self, path: str, prefix: str) -> Any:
+        self._alive()
+        return super().list_files(path, prefix)
+
     def remove_empty_dirs(self, path: str) -> None:
         self._alive()
         super().remove_empty_dirs(path)

@@ -93,13 +93,12 @@ def roll_back(
     plan = plan or plan_rollback(table, target)
     if checked is None:
         _refuse_completed(table, plan)
-        checked = partial(_refuse_completed, plan=plan)
     ts = times.next()
     with _at_work(table, ts):
         data = encode_rollback_plan(plan, table.config.version.release)
         table.check_held()
         rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
-        return _finish(table, rollback, plan, times, keep_plan, progress, checked)
+        return _finish(table, rollback, plan, times, keep_plan, progress, partial(_look_again, table, plan, checked))
 
 
 def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
@@ -213,10 +212,13 @@ def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None
             f"{table.storage.root}: a rollback is to delete {committed}, and no instant {plan.ts} is on the timeline",
             hint=f"{recover_hint(table)}, which drops the plan",
         )
-    if not is_still_completed(table, plan):
-        return
+    if is_still_completed(table, plan):
+        raise _is_completed(table, plan, begun)
+
+
+def _is_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None = None) -> ConflictError:
     by = f", although {begun.file_name} is to roll it back" if begun else ""
-    raise ConflictError(
+    return ConflictError(
         f"{table.storage.root}: the {plan.action} {plan.ts} is completed{by}",
         hint=f"if it is to go all the same: hudi-services rollback --instant {plan.ts} --completed, or undo",
     )
@@ -266,9 +268,9 @@ def _finish(
     times: Times,
     keep_plan: bool,
     progress: Progress,
-    first: Check | None = None,
+    look_again: Callable[[], None] | None = None,
 ) -> str:
-    """`first` is checked before anything is taken back by a rollback that has just begun."""
+    """`look_again` is called before anything is taken back by a rollback that has just begun."""
     started = time.monotonic()
     timeline = table.timeline
     action = Action(plan.action)
@@ -278,8 +280,12 @@ def _finish(
     table.check_held()
     if rollback.state is State.REQUESTED:
         begin(table, rollback)
-    if first is not None:
-        _look_again(table, rollback, first)
+    if look_again is not None:
+        try:
+            look_again()
+        except HudiServicesError:
+            remove_instant(refresh(table), rollback)
+            raise
     if _unpublish(table, plan.ts, action):
         table = refresh(table)
     # Before the files of the checkpoints, so that no attempt takes up deleted files.
@@ -296,13 +302,19 @@ def _finish(
     return rollback.ts
 
 
-def _look_again(table: Snapshot, rollback: Instant, check: Check) -> None:
-    now = refresh(table)
-    try:
-        check(now)
-    except HudiServicesError:
-        remove_instant(now, rollback)
-        raise
+def _look_again(table: Snapshot, plan: RollbackPlan, check: Check | None) -> None:
+    """Raise ConflictError when a pending target has new files since `table` was opened, or what `check` raises."""
+    if check is not None:
+        check(refresh(table))
+        return
+    new = table.timeline.new_files_at(plan.ts)
+    if any(one.is_completed and one.action is not Action.SAVEPOINT for one in new):
+        raise _is_completed(table, plan)
+    if new:
+        raise ConflictError(
+            f"{table.storage.root}: {new[0].file_name} is new since it was decided to roll back {plan.ts}",
+            hint="nothing was changed; run again: when its writer is at work, it counts as alive",
+        )
 
 
 def _files(table: Snapshot, ts: str, action: Action, *states: State) -> list[str]:
