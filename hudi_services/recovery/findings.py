@@ -91,6 +91,17 @@ class _Case:
 _Judgement = tuple[Decision, str, str]
 """The decision, its reason, and what the instant blocks."""
 
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with its reason, what the instant blocks, and the signs of life that it rests on."""
+
+    decision: Decision
+    why: str
+    blocks: str
+    signs: Liveness
+
+
 _WRITERS = "cleaning and archiving of everything after it"
 
 
@@ -102,13 +113,13 @@ def find(table: Snapshot, settings: TransactionSettings) -> list[Finding]:
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
     lister, listed = StorageLister(table.storage), Signs(table.storage)
-    found = [judge(table, instant, settings, lister, listed) for instant in instants]
+    found = [_judge(table, instant, settings, lister, listed) for instant in instants]
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
 
 
 def abandoned(table: Snapshot, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
     """The first of the pending `instants` that no process will finish without a repair; None without one."""
-    return next((one for one in instants if judge(table, one, settings).decision is not Decision.WAIT), None)
+    return next((one for one in instants if decide(table, one, settings).decision is not Decision.WAIT), None)
 
 
 _RANK = {
@@ -125,16 +136,31 @@ def _newest_first(ts: str) -> int:
     return -int(ts)
 
 
-def judge(
-    table: Snapshot,
-    instant: Instant,
-    settings: TransactionSettings,
-    lister: StorageLister | None = None,
-    listed: Signs | None = None,
+def _judge(
+    table: Snapshot, instant: Instant, settings: TransactionSettings, lister: StorageLister, listed: Signs
 ) -> Finding:
-    """The finding for one instant, as the table is now.
+    """The finding for one instant; `lister` lists partitions."""
+    decided = decide(table, instant, settings, listed)
+    signs, now, writes = decided.signs, now_millis(table), instant.action.writes_data
+    markers, files = _written(table, instant, lister) if writes else (0, None)
+    return Finding(
+        instant,
+        signs,
+        age_millis(table, instant),
+        now - signs.last_sign_millis,
+        _heartbeat(signs, now, settings),
+        markers,
+        files,
+        decided.decision,
+        decided.why,
+        decided.blocks,
+    )
 
-    `lister` lists partitions, and `listed` holds signs of life; both are shared by several instants.
+
+def decide(table: Snapshot, instant: Instant, settings: TransactionSettings, listed: Signs | None = None) -> Decided:
+    """The decision about one instant of `table`.
+
+    Without `listed`, the signs of life that a caller with many instants has listed once, they are those of now.
     """
     if instant.action is Action.ROLLBACK:
         signs = rollback_liveness(table, instant, settings)
@@ -148,20 +174,7 @@ def judge(
         decision, why = _without_markers(case, decision, why)
     if signs.holder:
         decision, why = Decision.WAIT, f"{signs.holder}: that process holds the lease of this instant"
-    now, writes = now_millis(table), instant.action.writes_data
-    markers, files = _written(table, instant, lister or StorageLister(table.storage)) if writes else (0, None)
-    return Finding(
-        instant,
-        signs,
-        age_millis(table, instant),
-        now - signs.last_sign_millis,
-        _heartbeat(signs, now, settings),
-        markers,
-        files,
-        decision,
-        why,
-        blocks,
-    )
+    return Decided(decision, why, blocks, signs)
 
 
 def _beside_completed(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
