@@ -15,6 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 
@@ -109,19 +110,34 @@ class LocalFolder:
                 return None
             raise
 
-    def list_dir(self, path: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result | None]]:
-        """The entries of a folder whose names begin with `prefix`, by name: a file with its status, a folder with None.
+    def list_dir(self, path: str) -> Iterator[tuple[str, os.stat_result | None]]:
+        """The entries of a folder by name: a file with its status, a folder with None.
 
         A link to a folder is listed as a folder, so that access through it is refused. A link to a file is listed with
         the size of that file, so that it does not count as lost.
         """
         if path and not self._plain_folders(path.split("/")):
             return
-        for below, entry in self._entries(path, prefix):
+        for below, entry in self._entries(path):
             if not entry.is_file(follow_symlinks=False) and _is_folder(entry):
                 yield below, None
             elif (found := _file(entry)) is not None:
                 yield below, found
+
+    def list_new(self, path: str, known: AbstractSet[str]) -> Iterator[Found]:
+        """The files of `list_dir` whose names are not `known`: only these are looked at."""
+        if path and not self._plain_folders(path.split("/")):
+            return
+        names: set[str] = set()
+        with _missing_passed_over():
+            names = {*os.listdir(self.os_path(path))} - known
+        for name in sorted(names):
+            below = f"{path}/{name}" if path else name
+            if is_addressable(name) and not _STAGED.fullmatch(name) and not os.path.isdir(self.os_path(below)):
+                with _missing_passed_over():
+                    found = _status(self.os_path(below), os.lstat(self.os_path(below)))
+                    if found is not None:
+                        yield below, found
 
     def list_tree(self, path: str) -> Iterator[Found]:
         """All files below a folder; a link counts as a file, wherever it leads, and nothing below it is listed."""
@@ -241,13 +257,11 @@ class LocalFolder:
                 return False
             raise
 
-    def _entries(self, path: str, prefix: str = "") -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """The entries of a folder whose names begin with `prefix`, by name, each with its path; none when there is no
-        such folder."""
+    def _entries(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        """The entries of a folder by name, each with its path; none when there is no such folder."""
         try:
             with os.scandir(self.os_path(path)) as found:
-                wanted = (entry for entry in found if entry.name.startswith(prefix)) if prefix else found
-                entries = sorted(wanted, key=attrgetter("name"))
+                entries = sorted(found, key=attrgetter("name"))
         except OSError as e:
             if _is_missing(e):
                 return

@@ -6,6 +6,7 @@ Commits rest on atomic create-if-absent, so only stores that have it are accepte
 import functools
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any, cast
@@ -183,12 +184,12 @@ class ObjectStorage:
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
-    def list_files(self, path: str, prefix: str) -> list[FileInfo]:
+    def list_new(self, path: str, known: AbstractSet[str]) -> list[FileInfo]:
         if self._folder is None:
-            return [file for file in self.list_dir(path)[0] if file.name.startswith(prefix)]
+            return [file for file in self.list_dir(path)[0] if file.name not in known]
         self._check_folder(path)
         with self.errors(path):
-            return _split(self._folder.list_dir(path, prefix))[0]
+            return [_local_info(*file) for file in self._folder.list_new(path, known)]
 
     def list_tree(self, path: str) -> list[FileInfo]:
         self._check_folder(path)

@@ -4,6 +4,7 @@ Paths are relative to the root URL, with "/" between names and no leading slash;
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
@@ -89,8 +90,8 @@ class Storage(Protocol):
         characters in its name is listed, and can itself be listed.
         """
 
-    def list_files(self, path: str, prefix: str) -> list[FileInfo]:
-        """The files of `list_dir` whose names begin with `prefix`: of a large folder, a local one takes less time."""
+    def list_new(self, path: str, known: AbstractSet[str]) -> list[FileInfo]:
+        """The files of `list_dir` whose names are not `known`; few of many take less time on local storage."""
 
     def list_tree(self, path: str) -> list[FileInfo]:
         """All files below `path`, recursively. A link counts as a file: nothing is below it."""

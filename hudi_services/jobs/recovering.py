@@ -11,7 +11,7 @@ from functools import partial
 
 from ..attempts.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
-from ..commit.rollback.execution import pending_rollback, plan_rollback, resume_rollback, roll_back
+from ..commit.rollback.execution import Rollbacks, pending_rollback, plan_rollback
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
@@ -120,7 +120,7 @@ class _Section:
         self._table = table
         self._settings = settings
         self._using_markers = using_markers
-        self._times = Times(table, settings.skew_millis)
+        self._rollbacks = Rollbacks(table, Times(table, settings.skew_millis))
         self._pending = {*table.timeline.pending(), *pending_cleans(table)}
 
     def is_alone(self, finding: Finding) -> bool:
@@ -137,14 +137,14 @@ class _Section:
         if found not in self._pending or decide(table, found, self._settings).decision is not finding.decision:
             return _CHANGED
         if finding.decision is Decision.DROP:
-            if table.timeline.new_files_at(found.ts):
+            if self._rollbacks.new_files_at(found.ts):
                 return _CHANGED
             remove_instant(table, found)
             return "dropped"
         if finding.decision is Decision.RESUME:
-            return f"finished: {resume_rollback(table, found, self._times)}"
+            return f"finished: {self._rollbacks.resume(found, keep_plan=False)}"
         plan = plan_rollback(table, found, using_markers=self._using_markers)
-        return f"rolled back by {roll_back(table, found, self._times, keep_plan=False, plan=plan)}"
+        return f"rolled back by {self._rollbacks.roll_back(found, keep_plan=False, plan=plan)}"
 
 
 def _repaired(table: Snapshot, finding: Finding) -> str:

@@ -171,7 +171,8 @@ def sync_rollback(
     *,
     was_completed: bool = False,
     live: Mapping[str, Collection[str]] | None = None,
-) -> None:
+    is_first: bool = True,
+) -> MetadataTable:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
     Call it when the target's data files and its completed file are deleted, but its inflight and requested files still
@@ -183,8 +184,12 @@ def sync_rollback(
     The delta commit of the target is rolled back. Partitions that keep its records all the same (`lasting_in`) are
     repaired by a delta commit at the rollback's instant: it removes the deleted files, and adds what readers see again.
     Secondary and expression indexes stay as they are: the caller has checked that they may.
+
+    Returns the metadata table for the next rollback under the same lock, which is not the first: what killed writers
+    left is cleaned up. Its timeline may be the one before this rollback.
     """
-    metadata = undo_pending(resume_rollbacks(metadata, times), times)
+    if is_first:
+        metadata = undo_pending(resume_rollbacks(metadata, times), times)
     merged = may_be_merged(metadata, target, was_completed=was_completed)
     lasting = lasting_in(metadata, target, rollback=rollback, was_completed=was_completed)
     records, deletes = deletion_records(metadata, deleted or {}) if lasting else ({FILES: []}, {})
@@ -204,7 +209,9 @@ def sync_rollback(
         own = times() if has_own else rollback
         metadata = undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
     # What the target had made true is as it was before; its own records do not count while it is pending.
-    _write_ranges(metadata, narrow_ranges(metadata, live or {}), times)
+    ranges = narrow_ranges(metadata, live or {})
+    _write_ranges(metadata, ranges, times)
+    return metadata.reload() if ranges else metadata
 
 
 def sync_repair(

@@ -9,6 +9,7 @@ Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -153,11 +154,11 @@ class Timeline:
         found = [i for i in parsed if i and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
-    def new_files_at(self, ts: str) -> tuple[Instant, ...]:
-        """The files of the instants of `ts` that are in the folder now, and not in this snapshot."""
-        names = {file.name for file in self.storage.list_files(self.folder, ts)} - self.sizes.keys()
-        parsed = (self.layout.parse(name, 0, self.zone) for name in sorted(names))
-        return tuple(i for i in parsed if i and i.ts == ts)
+    def new_files(self, known: AbstractSet[str]) -> tuple[Instant, ...]:
+        """The instant files, by name, that are in the folder now and are not `known`."""
+        found = self.storage.list_new(self.folder, known)
+        parsed = (self.layout.parse(file.name, file.mtime_millis, self.zone) for file in found)
+        return tuple(instant for instant in parsed if instant is not None)
 
     def emptied_cleans(self) -> tuple[Instant, ...]:
         """Completed cleans whose file is empty: the process died while writing it. Hudi repeats them by their plan."""

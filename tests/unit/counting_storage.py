@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -113,9 +114,9 @@ class CountingStorage(ObjectStorage):
         with self.request("list", path):
             return super().list_dir(path)
 
-    def list_files(self, path: str, prefix: str) -> list[FileInfo]:
+    def list_new(self, path: str, known: AbstractSet[str]) -> list[FileInfo]:
         with self.request("list", path):
-            return super().list_files(path, prefix)
+            return super().list_new(path, known)
 
     def list_tree(self, path: str) -> list[FileInfo]:
         with self.request("list", path):

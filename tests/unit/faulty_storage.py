@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -71,9 +72,9 @@ class FaultyStorage(ObjectStorage):
         self._alive()
         return super().list_dir(path)
 
-    def list_files(self, path: str, prefix: str) -> Any:
+    def list_new(self, path: str, known: AbstractSet[str]) -> Any:
         self._alive()
-        return super().list_files(path, prefix)
+        return super().list_new(path, known)
 
     def remove_empty_dirs(self, path: str) -> None:
         self._alive()

@@ -100,7 +100,7 @@ ON_FILES: dict[str, Deed] = {
 }
 ON_FOLDERS: dict[str, Deed] = {
     "list_dir": lambda storage, path: storage.list_dir(path),
-    "list_files": lambda storage, path: storage.list_files(path, "a"),
+    "list_new": lambda storage, path: storage.list_new(path, set()),
     "list_tree": lambda storage, path: storage.list_tree(path),
     "delete_tree": lambda storage, path: storage.delete_tree(path),
     "remove_empty_dirs": lambda storage, path: storage.remove_empty_dirs(path),
@@ -215,8 +215,9 @@ def test_what_listings_give(base: Path) -> None:
     names = ["p/a", "p/e#x", "p/g", "p/to_f", "p/to_itself"]
     assert [file.path for file in files] == names
     assert {file.path: file.size for file in files}["p/to_f"] == 4
-    for prefix in ("", "t", "to_f", "to_d", "z"):
-        assert storage.list_files("p", prefix) == [file for file in files if file.name.startswith(prefix)]
+    for known in (set(), {"a", "b", "z"}, {file.name for file in files}):
+        new = [file for file in files if file.name not in known]
+        assert [(one, one.tag) for one in storage.list_new("p", known)] == [(one, one.tag) for one in new]
     assert sorted(f.path for f in storage.list_tree("p")) == sorted([*names, "p/b/c", "p/to_d", "p/up"])
     for file in files:
         seen = storage.head(file.path)
@@ -334,7 +335,7 @@ def test_what_no_path_can_name_is_not_there(path: str, base: Path) -> None:
     before = everything(base)
     storage = ObjectStorage(str(base))
     assert storage.head(path) is None and storage.list_dir(path) == ([], []) and storage.list_tree(path) == []
-    assert storage.list_files(path, "") == []
+    assert storage.list_new(path, set()) == []
     for deed in ("delete", "delete_output", "delete_tree", "remove_empty_dirs"):
         {**ON_FILES, **ON_FOLDERS}[deed](storage, path)
     storage.delete_all([path], lambda _: None)

@@ -35,6 +35,7 @@ from ...concurrency import at_once
 from ...errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
 from ...file_names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
+from ...metadata.table import MetadataTable
 from ...metadata_updates.narrow_ranges import keeps_ranges
 from ...metadata_updates.rollback.restored import Restored
 from ...metadata_updates.sync import sync_rollback
@@ -56,6 +57,7 @@ from ..transaction import Transaction, begin, complete
 from .command_blocks import cancel_blocks
 from .requests import rollback_requests
 from .restored import restored
+from .watch import Watch
 
 _DELETES_AT_ONCE = 16
 
@@ -69,6 +71,122 @@ def _unseen(done: int, total: int) -> None:
     """Ignore the progress."""
 
 
+class Rollbacks:
+    """Rollbacks of instants, one after another, under the lock under which `table` was opened.
+
+    The table is not opened again for each: no rollback of a pending instant changes what another one needs, but for
+    the metadata table, which is handed on. Not to be used any more when one of them has raised an error.
+    """
+
+    def __init__(self, table: Snapshot, times: Times) -> None:
+        self._table = table
+        self._times = times
+        self._watch = Watch(table.timeline)
+        self._is_first = True
+        self._true_ranges = frozenset[str]()
+        """The data partitions whose ranges were made true: rollbacks of pending instants leave them so."""
+
+    def roll_back(
+        self,
+        target: Instant,
+        *,
+        keep_plan: bool,
+        plan: RollbackPlan | None = None,
+        checked: Check | None = None,
+        progress: Progress = _unseen,
+    ) -> str:
+        """Roll `target` back and return the rollback's instant.
+
+        `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always
+        stays. `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its
+        own plan. Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has
+        checked, under this lock, that it may be rolled back: `checked` is called when the rollback is shown, right
+        before its first step. When it raises, the rollback is dropped, and nothing was changed.
+        """
+        table = self._table
+        rollback = pending_rollback(table, target.ts)
+        if rollback is not None:
+            return self.resume(rollback, keep_plan=keep_plan, progress=progress)
+        plan = plan or plan_rollback(table, target)
+        if checked is None:
+            _refuse_completed(table, plan)
+        ts = self._times.next()
+        with _at_work(table, ts):
+            data = encode_rollback_plan(plan, table.config.version.release)
+            table.check_held()
+            rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
+            return self._finish(rollback, plan, keep_plan, progress, partial(self._look_again, plan, checked))
+
+    def resume(self, rollback: Instant, *, keep_plan: bool, progress: Progress = _unseen) -> str:
+        """Finish a rollback whose process died. Raises ConflictError when the target is still completed."""
+        plan = self._table.timeline.read_rollback_plan(rollback)
+        _refuse_completed(self._table, plan, rollback)
+        with _at_work(self._table, rollback.ts):
+            return self._finish(rollback, plan, keep_plan, progress)
+
+    def new_files_at(self, ts: str) -> tuple[Instant, ...]:
+        """The files that the instants of `ts` have got since the table was opened, see `watch`."""
+        return self._watch.new_files_at(ts)
+
+    def _look_again(self, plan: RollbackPlan, check: Check | None) -> None:
+        """Raise ConflictError when a pending target has got new files, or what `check` raises."""
+        if check is not None:
+            check(refresh(self._table))
+            return
+        new = self.new_files_at(plan.ts)
+        if any(one.is_completed and one.action is not Action.SAVEPOINT for one in new):
+            raise _is_completed(self._table, plan)
+        if new:
+            raise ConflictError(
+                f"{self._table.storage.root}: {new[0].file_name} is new since it was decided to roll back {plan.ts}",
+                hint="nothing was changed; run again: when its writer is at work, it counts as alive",
+            )
+
+    def _finish(
+        self,
+        rollback: Instant,
+        plan: RollbackPlan,
+        keep_plan: bool,
+        progress: Progress,
+        look_again: Callable[[], None] | None = None,
+    ) -> str:
+        """`look_again` is called before anything is taken back by a rollback that has just begun."""
+        started, table = time.monotonic(), self._table
+        timeline = table.timeline
+        action = Action(plan.action)
+        keep_plan = keep_plan or any(one.action is Action.COMPACTION for one in timeline.files_of(plan.ts, action))
+        states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
+        keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
+        table.check_held()
+        if rollback.state is State.REQUESTED:
+            begin(table, rollback)
+        if look_again is not None:
+            try:
+                look_again()
+            except HudiServicesError:
+                remove_instant(refresh(table), rollback)
+                raise
+        if _unpublish(table, plan.ts, action):
+            table, self._is_first, self._true_ranges = refresh(table), True, frozenset()
+        # Before the files of the checkpoints, so that no attempt takes up deleted files.
+        delete_checkpoints(table.storage, plan.ts)
+        # Before the files are deleted, because this may read their keys.
+        commit = kept_commit(table, rollback.ts, plan.ts, action)
+        again = restored(table, rollback.ts, plan, commit)
+        table.check_held()
+        done = _take_away(table, rollback.ts, plan, progress)
+        draft = _RollbackDraft(
+            rollback, plan, keep_plan, done, again, commit, started, self._is_first, self._true_ranges
+        )
+        complete(table, draft, self._times.next)
+        if keep_plan:
+            _drop(table, plan.ts, action, State.INFLIGHT)
+        clear_traces(table, plan.ts)
+        self._table, self._is_first = replace(table, metadata=draft.metadata), False
+        self._true_ranges |= draft.changed
+        return rollback.ts
+
+
 def roll_back(
     table: Snapshot,
     target: Instant,
@@ -79,26 +197,9 @@ def roll_back(
     checked: Check | None = None,
     progress: Progress = _unseen,
 ) -> str:
-    """Roll `target` back and return the rollback's instant; the caller holds the lock.
-
-    `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always stays.
-    `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan.
-    Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has checked, under
-    this lock, that it may be rolled back: `checked` is called when the rollback is shown, right before its first step.
-    When it raises, the rollback is dropped, and nothing was changed.
-    """
-    rollback = pending_rollback(table, target.ts)
-    if rollback is not None:
-        return _resume(table, rollback, times, keep_plan, progress)
-    plan = plan or plan_rollback(table, target)
-    if checked is None:
-        _refuse_completed(table, plan)
-    ts = times.next()
-    with _at_work(table, ts):
-        data = encode_rollback_plan(plan, table.config.version.release)
-        table.check_held()
-        rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
-        return _finish(table, rollback, plan, times, keep_plan, progress, partial(_look_again, table, plan, checked))
+    """As `Rollbacks.roll_back`, for one instant; the caller holds the lock."""
+    rollbacks = Rollbacks(table, times)
+    return rollbacks.roll_back(target, keep_plan=keep_plan, plan=plan, checked=checked, progress=progress)
 
 
 def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
@@ -123,7 +224,7 @@ def resume_rollback(table: Snapshot, rollback: Instant, times: Times, *, progres
 
     Raises ConflictError when the target is still completed.
     """
-    return _resume(table, rollback, times, False, progress)
+    return Rollbacks(table, times).resume(rollback, keep_plan=False, progress=progress)
 
 
 def is_still_completed(table: Snapshot, plan: RollbackPlan) -> bool:
@@ -198,13 +299,6 @@ def clear_traces(table: Snapshot, ts: str) -> None:
     table.storage.delete(heartbeat_path(ts))
 
 
-def _resume(table: Snapshot, rollback: Instant, times: Times, keep_plan: bool, progress: Progress) -> str:
-    plan = table.timeline.read_rollback_plan(rollback)
-    _refuse_completed(table, plan, rollback)
-    with _at_work(table, rollback.ts):
-        return _finish(table, rollback, plan, times, keep_plan, progress)
-
-
 def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None = None) -> None:
     committed = without_target(table, plan) if begun else ""
     if committed:
@@ -245,76 +339,59 @@ class _RollbackDraft:
     """That of a target that was completed."""
     started: float
     """By the monotonic clock, seconds."""
+    is_first: bool
+    """Whether no other rollback has handed the metadata table on."""
+    true_ranges: frozenset[str]
+    """The data partitions whose ranges need no look."""
     expectations: Sequence[Expectation] = ()
+    metadata: MetadataTable | None = None
+    """The metadata table for the next rollback, after `sync`."""
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The data partitions that the target changed, as far as readers may have seen it."""
+        commit = self.commit
+        return frozenset(self.done if commit is None else {*self.done, *commit.stats, *(commit.replaced or {})})
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
-        _sync(current, self.instant.ts, self.plan.ts, self.done, times, self.restored, self.commit)
+        self.metadata = current.metadata and self._sync(current, current.metadata, times)
         # Another process can finish the rollback after these deletions: copies are kept, and the rollback has its plan.
         current.check_held()
         if not self.keep_plan:
             _drop(current, self.plan.ts, Action(self.plan.action), State.INFLIGHT)
             _drop(current, self.plan.ts, Action(self.plan.action), State.REQUESTED)
 
+    def _sync(self, current: Snapshot, metadata: MetadataTable, times: TimesSource) -> MetadataTable:
+        deleted = {partition: [_name(path) for path in one.deleted] for partition, one in self.done.items()}
+        appended = {
+            partition: {
+                _name(path): size for logs in (one.failed_commit_logs, one.command_logs) for path, size in logs.items()
+            }
+            for partition, one in self.done.items()
+            if one.command_logs
+        }
+        untrue = self.changed - self.true_ranges if self.commit is None else self.changed
+        live = live_names(current, untrue) if keeps_ranges(metadata) else {}
+        synced = sync_rollback(
+            metadata,
+            self.plan.ts,
+            self.instant.ts,
+            times,
+            appended,
+            deleted,
+            self.restored,
+            was_completed=self.commit is not None,
+            live=live,
+            is_first=self.is_first,
+        )
+        if RECORD_INDEX in metadata.partitions:
+            delete_markers(current.storage, self.instant.ts)
+        return synced
+
     def content(self, current: Snapshot) -> bytes:
         millis = round((time.monotonic() - self.started) * 1000)
         metadata = RollbackMetadata(self.instant.ts, self.plan.ts, self.plan.action, dict(self.done), millis)
         return encode_rollback_metadata(metadata, current.config.version.release)
-
-
-def _finish(
-    table: Snapshot,
-    rollback: Instant,
-    plan: RollbackPlan,
-    times: Times,
-    keep_plan: bool,
-    progress: Progress,
-    look_again: Callable[[], None] | None = None,
-) -> str:
-    """`look_again` is called before anything is taken back by a rollback that has just begun."""
-    started = time.monotonic()
-    timeline = table.timeline
-    action = Action(plan.action)
-    keep_plan = keep_plan or any(one.action is Action.COMPACTION for one in timeline.files_of(plan.ts, action))
-    states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
-    keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
-    table.check_held()
-    if rollback.state is State.REQUESTED:
-        begin(table, rollback)
-    if look_again is not None:
-        try:
-            look_again()
-        except HudiServicesError:
-            remove_instant(refresh(table), rollback)
-            raise
-    if _unpublish(table, plan.ts, action):
-        table = refresh(table)
-    # Before the files of the checkpoints, so that no attempt takes up deleted files.
-    delete_checkpoints(table.storage, plan.ts)
-    # Before the files are deleted, because this may read their keys.
-    commit = kept_commit(table, rollback.ts, plan.ts, action)
-    again = restored(table, rollback.ts, plan, commit)
-    table.check_held()
-    done = _take_away(table, rollback.ts, plan, progress)
-    complete(table, _RollbackDraft(rollback, plan, keep_plan, done, again, commit, started), times.next)
-    if keep_plan:
-        _drop(table, plan.ts, action, State.INFLIGHT)
-    clear_traces(table, plan.ts)
-    return rollback.ts
-
-
-def _look_again(table: Snapshot, plan: RollbackPlan, check: Check | None) -> None:
-    """Raise ConflictError when a pending target has new files since `table` was opened, or what `check` raises."""
-    if check is not None:
-        check(refresh(table))
-        return
-    new = table.timeline.new_files_at(plan.ts)
-    if any(one.is_completed and one.action is not Action.SAVEPOINT for one in new):
-        raise _is_completed(table, plan)
-    if new:
-        raise ConflictError(
-            f"{table.storage.root}: {new[0].file_name} is new since it was decided to roll back {plan.ts}",
-            hint="nothing was changed; run again: when its writer is at work, it counts as alive",
-        )
 
 
 def _files(table: Snapshot, ts: str, action: Action, *states: State) -> list[str]:
@@ -382,35 +459,6 @@ def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> di
             deleted[partition].append(full_path)
             progress(number + 1, len(wanted))
     return deleted
-
-
-def _sync(
-    table: Snapshot,
-    rollback: str,
-    target: str,
-    done: Mapping[str, RollbackPartition],
-    times: TimesSource,
-    again: Restored | None,
-    commit: CommitMetadata | None,
-) -> None:
-    if table.metadata is None:
-        return
-    deleted = {partition: [_name(path) for path in one.deleted] for partition, one in done.items()}
-    appended = {
-        partition: {
-            _name(path): size for logs in (one.failed_commit_logs, one.command_logs) for path, size in logs.items()
-        }
-        for partition, one in done.items()
-        if one.command_logs
-    }
-    changed = {*done} if commit is None else {*done, *commit.stats, *(commit.replaced or {})}
-    live = live_names(table, changed) if keeps_ranges(table.metadata) else {}
-    was_completed = commit is not None
-    sync_rollback(
-        table.metadata, target, rollback, times, appended, deleted, again, was_completed=was_completed, live=live
-    )
-    if RECORD_INDEX in table.metadata.partitions:
-        delete_markers(table.storage, rollback)
 
 
 def _is_log(path: str) -> bool:
