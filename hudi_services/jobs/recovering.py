@@ -11,7 +11,7 @@ from functools import partial
 
 from ..attempts.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
-from ..commit.rollback.execution import Rollbacks, pending_rollback, plan_rollback
+from ..commit.rollback.execution import Rollbacks, pending_rollback
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
@@ -143,7 +143,7 @@ class _Section:
             return "dropped"
         if finding.decision is Decision.RESUME:
             return f"finished: {self._rollbacks.resume(found, keep_plan=False)}"
-        plan = plan_rollback(table, found, using_markers=self._using_markers)
+        plan = self._rollbacks.plan(found, using_markers=self._using_markers)
         return f"rolled back by {self._rollbacks.roll_back(found, keep_plan=False, plan=plan)}"
 
 

@@ -6,6 +6,7 @@ latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMe
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -13,8 +14,9 @@ from ..base_files.slices import BaseFileSlices, SliceSource
 from ..codecs.avro import AvroSchema
 from ..concurrency import at_once
 from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
+from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
-from ..model import FileSlice
+from ..model import FileSlice, LogFile
 from ..storage import FileInfo, Storage
 from ..table.facts import DatedFacts, compacted_file_groups
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
@@ -55,6 +57,8 @@ class MetadataTable:
     """The files of partitions by name, as this snapshot first listed them."""
     _definitions: dict[str, bytes | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The content of the file of index definitions by path, once it was read."""
+    _groups: dict[str, list[FileSlice]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The file groups of partitions, of the same listing."""
 
     @classmethod
     def load_config(cls, storage: Storage, config: TableConfig) -> TableConfig | None:
@@ -137,6 +141,32 @@ class MetadataTable:
         now._definitions.update(self._definitions)
         return now
 
+    def handed_on(self, written: Iterable[FileInfo], deleted: Iterable[str] = ()) -> "MetadataTable":
+        """This snapshot with log files that the caller, who holds the lock, has `written` or `deleted` (paths) since.
+
+        Those that were written are the newest of their file groups. The timeline stays: of a delta commit that it does
+        not have, or not yet, the log files have names that the next one must not take, and no blocks that count.
+        """
+        found = copy(self)
+        listed, groups = dict(self._listed), dict(self._groups)
+        for file in written:
+            partition = _partition_in(file.path)
+            if partition in listed:
+                listed[partition] = {**listed[partition], file.name: file}
+            log = parse_log_file(partition, file.name, file.size)
+            if log is not None and self.log_naming.counts(log, self._facts.is_committed):
+                known = groups.pop(partition, [])
+                if any(group.file_id == log.file_id for group in known):
+                    groups[partition] = [_with_log(group, log) for group in known]
+        for path in deleted:
+            partition, name = _partition_in(path), path.rpartition("/")[2]
+            groups.pop(partition, None)
+            if partition in listed:
+                listed[partition] = {other: file for other, file in listed[partition].items() if other != name}
+        # The fields of a frozen value; a copy made by `replace` would have no caches.
+        found.__dict__.update(_listed=listed, _groups=groups)
+        return found
+
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
         """The same snapshot, which calls `on_damage` for damaged log files and goes on, as Hudi's readers do."""
         return replace(self, on_damage=on_damage)
@@ -166,7 +196,7 @@ class MetadataTable:
 
     def log_names(self, partition: str, instant: str) -> LogNames:
         """Names the log files that `instant` adds to a partition of the metadata table."""
-        stored, compacting = self.found_files(partition), partial(compacted_file_groups, self.timeline)
+        stored, compacting = self._found(partition), partial(compacted_file_groups, self.timeline)
         return LogNames(self.log_naming, partition, instant, stored, compacting)
 
     def look_into(self, partitions: Iterable[str]) -> None:
@@ -189,6 +219,11 @@ class MetadataTable:
         slice before, too. Raises NeedsRecovery when there is no file group, or ConflictError while an indexer is
         building the partition; CorruptFile when a committed file is missing.
         """
+        if partition not in self._groups:
+            self._groups[partition] = self._file_groups(partition)
+        return [*self._groups[partition]]
+
+    def _file_groups(self, partition: str) -> list[FileSlice]:
         groups = self.all_slices(partition)
         if not groups and partition in self.table_config.metadata_partitions_inflight:
             raise being_built(self.storage, partition)
@@ -330,6 +365,15 @@ class _Facts(DatedFacts):
         if found is None and instant.startswith(INITIALISATION) and self.is_committed(instant):
             return instant
         return found
+
+
+def _partition_in(path: str) -> str:
+    """The metadata partition of a file of the metadata table."""
+    return path[len(METADATA_TABLE_FOLDER) + 1 :].rpartition("/")[0]
+
+
+def _with_log(group: FileSlice, log: LogFile) -> FileSlice:
+    return replace(group, log_files=(*group.log_files, log)) if group.file_id == log.file_id else group
 
 
 def _merged(slices: list[FileSlice]) -> FileSlice:

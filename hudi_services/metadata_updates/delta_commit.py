@@ -75,10 +75,12 @@ def write_delta_commit(
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: Sequence[MovedKeys] = (),
     extra: Mapping[str, str] | None = None,
+    hands_on: bool = False,
 ) -> Confirm:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
-    The result is to be called before anything is built on the delta commit.
+    The result is to be called before anything is built on the delta commit. With `hands_on` it gives the metadata table
+    with the new log files (`MetadataTable.handed_on`), and does not list anything again.
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
@@ -111,10 +113,12 @@ def write_delta_commit(
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
     completed = timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times)
-    return partial(_confirmed, metadata, completed, stats)
+    return partial(_confirmed, metadata, completed, stats, hands_on)
 
 
-def _confirmed(metadata: MetadataTable, completed: Instant, stats: Sequence[WriteStat]) -> MetadataTable:
+def _confirmed(
+    metadata: MetadataTable, completed: Instant, stats: Sequence[WriteStat], hands_on: bool
+) -> MetadataTable:
     """The metadata table as it is now.
 
     Raises ConflictError when another writer has rolled the delta commit back while it was not completed: Hudi's writers
@@ -122,18 +126,20 @@ def _confirmed(metadata: MetadataTable, completed: Instant, stats: Sequence[Writ
     """
     storage, timeline = metadata.storage, metadata.timeline
     names = [timeline.layout.file_name(completed.ts, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
-    wanted: dict[str, int | None] = dict.fromkeys(map(timeline.path, names))
-    wanted |= {metadata.path(one.partition, one.path.rpartition("/")[2]): one.file_size for one in stats}
-    files = storage.list_few(METADATA_TABLE_FOLDER, MOST_FILES)
+    logs = {metadata.path(one.partition, one.path.rpartition("/")[2]): one.file_size for one in stats}
+    wanted: dict[str, int | None] = {**dict.fromkeys(map(timeline.path, names)), **logs}
+    files = None if hands_on else storage.list_few(METADATA_TABLE_FOLDER, MOST_FILES)
     listed = files if files is not None else at_once(storage.head, wanted)
-    sizes = {file.path: file.size for file in listed if file is not None}
+    found = {file.path: file for file in listed if file is not None}
     for path, size in wanted.items():
-        if path not in sizes or size not in (None, sizes[path]):
+        if path not in found or size not in (None, found[path].size):
             raise ConflictError(
                 f"{storage.full_path(path)} is not there as it was written: another writer has rolled the delta commit "
                 f"{completed.ts} of the metadata table back",
                 hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
             )
+    if hands_on:
+        return metadata.handed_on(found[path] for path in logs)
     return metadata.reload() if files is None else metadata.with_files(files)
 
 

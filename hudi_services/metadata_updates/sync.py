@@ -44,7 +44,7 @@ from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
 from .repair_plan import Wanted, plan_repair
 from .rollback.lasting import lasting_in, may_be_merged
 from .rollback.restored import Restored, restored_records
-from .rollback.timeline import resume_rollbacks, undo, undo_pending
+from .rollback.timeline import resume_rollbacks, take_out, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
 """What a rollback of version 6 appends to its instant on the metadata table's timeline."""
@@ -203,15 +203,18 @@ def sync_rollback(
     if has_own:
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
-            metadata = write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)()
+            commit = write_delta_commit(
+                metadata, rollback, everything, times, deletes=deletes, moved=moved, hands_on=True
+            )
+            # Below, ranges are compared with what readers find then.
+            metadata = commit().reload() if live and writes else commit()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
         own = times() if has_own else rollback
-        metadata = undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
+        ts = metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own)
+        metadata = take_out(metadata, failed, ts, times)
     # What the target had made true is as it was before; its own records do not count while it is pending.
-    ranges = narrow_ranges(metadata, live or {})
-    _write_ranges(metadata, ranges, times)
-    return metadata.reload() if ranges else metadata
+    return _write_ranges(metadata, narrow_ranges(metadata, live or {}), times)
 
 
 def sync_repair(
@@ -309,10 +312,9 @@ def _hidden(
 
 def _write_ranges(
     metadata: MetadataTable, ranges: Mapping[str, Sequence[StatsRecord]], times: Callable[[], str]
-) -> None:
-    """Write ranges that count as soon as they are written, as a repair does."""
-    if any(ranges.values()):
-        write_delta_commit(metadata, times(), ranges, times)()
+) -> MetadataTable:
+    """Write ranges that count as soon as they are written, as a repair does; return the metadata table after it."""
+    return write_delta_commit(metadata, times(), ranges, times, hands_on=True)() if any(ranges.values()) else metadata
 
 
 def _files_records(files: Iterable[NewFile], listed: Collection[str]) -> list[Record]:

@@ -5,7 +5,7 @@ the next free number there. Versions 8 and 9: the log file is named after its ow
 Source: HoodieAppendHandle, HoodieLogFormat.WriterBuilder of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
@@ -30,7 +30,7 @@ class LogNames:
         naming: LogNaming,
         partition: str,
         instant: str,
-        stored: Iterable[str],
+        stored: Collection[str],
         compacting: Callable[[], Mapping[FileGroupId, str]],
     ) -> None:
         """`stored` are the names of the files in the partition, also of those that readers do not see.
@@ -40,15 +40,13 @@ class LogNames:
         self._naming = naming
         self._instant = instant
         self._partition = partition
-        parsed = (parse_log_file(partition, name, 0) for name in stored)
-        self._stored = [log for log in parsed if log]
+        self._stored = stored
         self._compacting = compacting
 
     def next(self, group: FileSlice, token: str = UNKNOWN_WRITE_TOKEN) -> NewLog:
         """The next log file of a file group, whose newest slice is given."""
         base = self.base_instant(group)
-        taken = [log.version for log in self._stored if log.file_id == group.file_id and log.instant == base]
-        version = max(taken, default=0) + 1
+        version = max(self._taken(group.file_id, base), default=0) + 1
         name = log_file_name(group.file_id, base, version, token)
         base_file, older = self._naming.appended_to(self._own(group, base))
         stat = WriteStat(
@@ -61,6 +59,14 @@ class LogNames:
             log_files=(*older, name),
         )
         return NewLog(name, stat)
+
+    def _taken(self, file_id: str, base: str) -> Iterator[int]:
+        """The numbers of the log files of a slice."""
+        for name in self._stored:
+            # Only few of many names need to be parsed.
+            log = parse_log_file(self._partition, name, 0) if file_id in name and base in name else None
+            if log is not None and (log.file_id, log.instant) == (file_id, base):
+                yield log.version
 
     def base_instant(self, group: FileSlice) -> str:
         """The time in the names of the group's new log files."""

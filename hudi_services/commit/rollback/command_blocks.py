@@ -24,13 +24,14 @@ class CommandLog:
     size: int
 
 
-def cancel_blocks(table: Snapshot, rollback: str, target: str, request: RollbackRequest) -> CommandLog:
+def cancel_blocks(table: Snapshot, rollback: str, target: str, request: RollbackRequest, *, is_new: bool) -> CommandLog:
     """Write the command block of the rollback at `rollback` into the slice of `request`, unless it exists already.
 
-    Returns the log file of the command block; `target` is the instant whose blocks it cancels.
+    Returns the log file of the command block; `target` is the instant whose blocks it cancels. `is_new`: the rollback
+    has just begun, and no such block exists.
     """
     logs = _logs_of_slice(table, request)
-    for log in logs:
+    for log in () if is_new else logs:
         if log.write_token == UNKNOWN_WRITE_TOKEN and _is_ours(table, log, rollback, target):
             return CommandLog(log.path, log.size)
     data = encode_rollback_command(rollback, target)

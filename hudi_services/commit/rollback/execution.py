@@ -55,7 +55,7 @@ from ..timeline_copies import keep_copies, kept_commit, remove_instant
 from ..times import Times
 from ..transaction import Transaction, begin, complete
 from .command_blocks import cancel_blocks
-from .requests import rollback_requests
+from .requests import BlockInstants, rollback_requests
 from .restored import restored
 from .watch import Watch
 
@@ -82,9 +82,14 @@ class Rollbacks:
         self._table = table
         self._times = times
         self._watch = Watch(table.timeline)
+        self._blocks = BlockInstants(table.storage)
         self._is_first = True
         self._true_ranges = frozenset[str]()
         """The data partitions whose ranges were made true: rollbacks of pending instants leave them so."""
+
+    def plan(self, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
+        """As `plan_rollback`; log files are read once for all targets."""
+        return plan_rollback(self._table, target, using_markers=using_markers, blocks=self._blocks)
 
     def roll_back(
         self,
@@ -98,16 +103,16 @@ class Rollbacks:
         """Roll `target` back and return the rollback's instant.
 
         `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always
-        stays. `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its
-        own plan. Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has
-        checked, under this lock, that it may be rolled back: `checked` is called when the rollback is shown, right
-        before its first step. When it raises, the rollback is dropped, and nothing was changed.
+        stays. `plan` is the plan, if the caller has it already; a rollback that was begun uses its own one. Raises
+        ConflictError for a completed target, unless no rollback of it was begun and the caller has checked, under this
+        lock, that it may be rolled back: `checked` is called when the rollback is shown, right before its first step.
+        When it raises, the rollback is dropped, and nothing was changed.
         """
         table = self._table
         rollback = pending_rollback(table, target.ts)
         if rollback is not None:
             return self.resume(rollback, keep_plan=keep_plan, progress=progress)
-        plan = plan or plan_rollback(table, target)
+        plan = plan or self.plan(target)
         if checked is None:
             _refuse_completed(table, plan)
         ts = self._times.next()
@@ -174,7 +179,7 @@ class Rollbacks:
         commit = kept_commit(table, rollback.ts, plan.ts, action)
         again = restored(table, rollback.ts, plan, commit)
         table.check_held()
-        done = _take_away(table, rollback.ts, plan, progress)
+        done = _take_away(table, rollback.ts, plan, progress, is_new=look_again is not None)
         draft = _RollbackDraft(
             rollback, plan, keep_plan, done, again, commit, started, self._is_first, self._true_ranges
         )
@@ -202,7 +207,9 @@ def roll_back(
     return rollbacks.roll_back(target, keep_plan=keep_plan, plan=plan, checked=checked, progress=progress)
 
 
-def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
+def plan_rollback(
+    table: Snapshot, target: Instant, *, using_markers: bool = True, blocks: BlockInstants | None = None
+) -> RollbackPlan:
     """The plan to roll `target` back.
 
     Raises SymbolicLink when a file of the plan is behind a link, and ConflictError for a pending target when a write
@@ -214,7 +221,7 @@ def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = Tru
             f"{table.storage.root}: {target.file_name} cannot be rolled back: {twin}, and has the files of that time",
             hint=f"{recover_hint(table)}, which drops what lies beside it",
         )
-    requests = rollback_requests(table, target, using_markers=using_markers)
+    requests = rollback_requests(table, target, using_markers=using_markers, blocks=blocks)
     table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
     return RollbackPlan(target.ts, target.action.value, requests)
 
@@ -425,14 +432,19 @@ def _drop(table: Snapshot, ts: str, action: Action, state: State) -> None:
         table.storage.delete(table.timeline.path(name))
 
 
-def _take_away(table: Snapshot, rollback: str, plan: RollbackPlan, progress: Progress) -> dict[str, RollbackPartition]:
-    """Delete the files of the plan and cancel its log blocks; return what was done, by partition."""
+def _take_away(
+    table: Snapshot, rollback: str, plan: RollbackPlan, progress: Progress, *, is_new: bool
+) -> dict[str, RollbackPartition]:
+    """Delete the files of the plan and cancel its log blocks; return what was done, by partition.
+
+    `is_new`: no earlier attempt of the rollback has cancelled any.
+    """
     done = {request.partition: RollbackPartition() for request in plan.requests}
     for partition, paths in _delete_files(table, plan, progress).items():
         done[partition] = RollbackPartition(tuple(paths))
     for request in plan.requests:
         if request.log_blocks:
-            log = cancel_blocks(table, rollback, plan.ts, request)
+            log = cancel_blocks(table, rollback, plan.ts, request, is_new=is_new)
             before = done[request.partition]
             # A plan that was made without markers names the file group only.
             known = {path: size for path, size in request.log_blocks.items() if _is_log(path)}

@@ -16,7 +16,6 @@ Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtil
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from ...codecs.commit_metadata import UNKNOWN_OPERATION
 from ...codecs.rollback_plan import RollbackRequest
@@ -26,6 +25,7 @@ from ...file_names import parse_base_file, parse_log_file
 from ...log_files.log_reader import stored_blocks
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
+from ...storage import Storage
 from ...table.facts import TimelineFacts
 from ...table.partitions import StorageLister
 from ...table.view import slices_of
@@ -33,11 +33,30 @@ from ...timeline.instant import Action, Instant, State
 from ..markers import Marker, marker_folder, read_markers
 
 
-def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool = True) -> tuple[RollbackRequest, ...]:
+class BlockInstants:
+    """The instants that have blocks in log files. Each log file is read once, and again when it has grown."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[tuple[str, int], frozenset[str]] = {}
+
+    def of(self, log: LogFile) -> frozenset[str]:
+        """The instants of the blocks of a log file."""
+        key = log.path, log.size
+        if key not in self._known:
+            instants = (block.instant for block in stored_blocks(self._storage, log))
+            self._known[key] = frozenset(instant for instant in instants if instant is not None)
+        return self._known[key]
+
+
+def rollback_requests(
+    table: Snapshot, target: Instant, *, using_markers: bool = True, blocks: BlockInstants | None = None
+) -> tuple[RollbackRequest, ...]:
     """The requests of a plan to roll `target` back.
 
-    Without `using_markers` the files of a pending instant are found by listing. Raises CorruptFile for commit metadata
-    that cannot be read, and for unfit markers when a listing would not find all that the instant wrote.
+    Without `using_markers` the files of a pending instant are found by listing. `blocks` serves several targets. Raises
+    CorruptFile for commit metadata that cannot be read, and for unfit markers when a listing would not find all that
+    the instant wrote.
     """
     if target.state is State.REQUESTED:
         return ()
@@ -50,7 +69,8 @@ def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool =
         except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-    return _grouped([*_by_listing(table, target), *_appended(table, target)])
+    blocks = blocks or BlockInstants(table.storage)
+    return _grouped([*_by_listing(table, target), *_appended(table, target, blocks)])
 
 
 def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
@@ -140,7 +160,7 @@ def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
                 yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
-def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterator[RollbackRequest]:
     """Version 6, without markers: the file groups that a write announced to append to, and the log files that have
     blocks of the write, because it need not announce inserts."""
     if not _may_append(table, target):
@@ -154,17 +174,13 @@ def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
         announced = {stat.file_id for stat in (forecast.stats.get(partition, ()) if forecast else ()) if _updates(stat)}
         for one in (newest[file_id] for file_id in sorted(announced & newest.keys())):
             # No record names the log file; the file group is named instead, as in Hudi's plans.
-            blocks = {table.storage.full_path(path_in(partition, one.file_id)): 1}
-            yield RollbackRequest(partition, (), one.file_id, one.base_instant, blocks)
+            group = {table.storage.full_path(path_in(partition, one.file_id)): 1}
+            yield RollbackRequest(partition, (), one.file_id, one.base_instant, group)
         logs = [log for one in newest.values() for log in one.log_files]
-        for log, has_blocks in zip(logs, at_once(partial(_has_blocks, table, target.ts), logs), strict=True):
-            if has_blocks:
+        for log, instants in zip(logs, at_once(blocks.of, logs), strict=True):
+            if target.ts in instants:
                 path = table.storage.full_path(log.path)
                 yield RollbackRequest(partition, (), log.file_id, log.instant, {path: log.size})
-
-
-def _has_blocks(table: Snapshot, ts: str, log: LogFile) -> bool:
-    return any(block.instant == ts for block in stored_blocks(table.storage, log))
 
 
 def _may_append(table: Snapshot, target: Instant) -> bool:

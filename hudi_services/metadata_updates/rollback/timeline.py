@@ -28,6 +28,7 @@ from ...file_names import parse_base_file, parse_log_file
 from ...log_files.log_writer import encode_rollback_command
 from ...metadata.table import MetadataTable
 from ...model import WriteStat
+from ...storage import FileInfo
 from ...table.log_naming import INITIALISATION, INSTANT_DIGITS
 from ...timeline.instant import Action, Instant, State
 
@@ -38,7 +39,7 @@ def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> Metad
     plans = [(instant, metadata.timeline.read_rollback_plan(instant)) for instant in pending]
     unfinished = [(instant.ts, plan) for instant, plan in plans if plan.action == Action.DELTA_COMMIT.value]
     for ts, plan in unfinished:
-        metadata = _execute(metadata, ts, plan, times)
+        metadata = _execute(metadata, ts, plan, times).reload()
     return metadata
 
 
@@ -60,6 +61,8 @@ def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[
     """The instants of repairs of the metadata table, or of writes that are gone: the table does not have their time."""
     unknown = [i for i in instants if not i.ts.startswith(INITIALISATION)]
     if unknown:
+        unknown = [i for i in unknown if metadata.data_timeline.find(i.ts[:INSTANT_DIGITS]) is None]
+    if unknown:
         # Reloaded: a writer begins its instant in the table before it begins the delta commit here.
         known = metadata.data_timeline.reload()
         unknown = [i for i in unknown if known.find(i.ts[:INSTANT_DIGITS]) is None]
@@ -68,10 +71,15 @@ def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[
 
 def undo(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], str]) -> MetadataTable:
     """Roll back the delta commit `target`, in any state, by a rollback at `ts`; returns a new snapshot."""
+    return take_out(metadata, target, ts, times).reload()
+
+
+def take_out(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], str]) -> MetadataTable:
+    """As `undo`, but returns the same snapshot without the blocks of `target`, see `MetadataTable.handed_on`."""
     plan = RollbackPlan(target.ts, Action.DELTA_COMMIT.value, _requests(metadata, target))
     data = encode_rollback_plan(plan, metadata.config.version.release)
     metadata.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
-    return _execute(metadata.reload(), ts, plan, times)
+    return _execute(metadata, ts, plan, times)
 
 
 def _requests(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
@@ -142,7 +150,13 @@ def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callab
     report = RollbackMetadata(ts, plan.ts, plan.action, done)
     data = encode_rollback_metadata(report, metadata.config.version.release)
     timeline.publish(ts, Action.ROLLBACK, State.COMPLETED, data, times)
-    return metadata.reload()
+    logs = [(name, path, size) for name, one in done.items() for path, size in one.command_logs.items()]
+    written = [FileInfo(_path(metadata, name, path), size, 0) for name, path, size in logs]
+    return metadata.handed_on(written, [_path(metadata, name, path) for name in done for path in done[name].deleted])
+
+
+def _path(metadata: MetadataTable, partition: str, full_path: str) -> str:
+    return metadata.path(partition, full_path.rpartition("/")[2])
 
 
 def _delete(metadata: MetadataTable, plan: RollbackPlan) -> dict[str, RollbackPartition]:
