@@ -52,7 +52,7 @@ class Storage(Protocol):
 
     A path that does not stay below the root, or that stores do not accept (control characters), raises CorruptFile
     before anything is touched: a file of the table named it. On local storage no link below the root is followed:
-    access through a link raises SymbolicLink (see `local_folder`).
+    access through a link raises SymbolicLink (see `stores.local_folder`).
     """
 
     @property

@@ -9,6 +9,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from .errors import ConfigError
+from .schemes import BUCKET, SCHEMES
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _WHOLE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://).*", re.DOTALL)
@@ -19,8 +20,6 @@ _LONGEST_SCHEME = 30
 _SCHEME_AT_END = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _UP_TO_BLANK = re.compile(r"[^\s'\"<>]*")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]*\]|[^@:]*)(:[0-9]{1,5})?")
-_CONTAINER_AT_ACCOUNT = {"abfs", "abfss", "wasb", "wasbs"}
-"""container@account.dfs.core.windows.net: the part before the @ is no user."""
 _LOCAL_HOSTS = ("", "localhost")
 
 
@@ -145,7 +144,7 @@ def _rest_of_url(scheme: str, rest: str) -> str:
     """The part that may be shown of `rest`, which follows `://` on the line."""
     token = _match(_UP_TO_BLANK, rest)
     before, at, _ = re.split(r"[/\\]", rest, maxsplit=1)[0].rpartition("@")
-    is_container = scheme in _CONTAINER_AT_ACCOUNT and not re.search(r"[:@\s]", before)
+    is_container = _is_place(scheme, f"{before}@") and not re.search(r"\s", before)
     host = re.split(r"[/\\?#]", token, maxsplit=1)[0].rpartition("@")[2].rstrip(".,:;)")
     path = token.partition("/")[2]
     has_password = not _HOST_AND_PORT.fullmatch(host) or (":" in host and "@" in path)
@@ -177,11 +176,11 @@ def _more_than_a_place(url: str, scheme: str) -> str:
         return "a query"
     if "#" in url:
         return "a fragment"
+    # A password may have a slash, which ends the authority.
     authority = re.split(r"[/\\]", url.partition("://")[2], maxsplit=1)[0]
-    before, at, _ = authority.rpartition("@")
-    if at and (scheme not in _CONTAINER_AT_ACCOUNT or ":" in before or "@" in before):
-        return "a user name or password"
-    # A password may have a slash, which ends the authority; and no bucket has a port.
-    if scheme != "file" and ":" in authority:
-        return "a user name or password"
-    return ""
+    return "" if _is_place(scheme, authority) else "a user name or password"
+
+
+def _is_place(scheme: str, authority: str) -> bool:
+    """Whether what is between `scheme://` and the path names a place and nothing else."""
+    return re.fullmatch(SCHEMES[scheme].authority if scheme in SCHEMES else BUCKET, authority) is not None

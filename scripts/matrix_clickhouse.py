@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_services.storage_options import StorageOptions
+from hudi_services.stores.options import StorageOptions
 from tests.unit.s3_server import s3_server, upload
 
 VERSION = "26.9.2"

@@ -8,22 +8,23 @@ import pyarrow as pa
 
 from ..engine import Engine, LocalEngine
 from ..errors import ConfigError
-from ..object_storage import ObjectStorage
 from ..options import Layer, Options, resolve
 from ..runs.config_files import conf_layers
-from ..storage_options import StorageOptions, Value
+from ..storage import Storage
+from ..stores import open_storage
+from ..stores.options import StorageOptions, Value
 from ..urls import check_url
 
 EngineName: TypeAlias = Literal["spark", "local"]
 OptionValues: TypeAlias = Mapping[str, str | int | float | bool]
 
 
-def storage_at(url: str, storage_options: Mapping[str, Value] | None) -> ObjectStorage:
+def storage_at(url: str, storage_options: Mapping[str, Value] | None) -> Storage:
     """The storage of the table at a path or URL. Raises ConfigError."""
     if not url.strip():
         raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
     check_url(url, "the URL of the table")
-    return ObjectStorage(url, StorageOptions(storage_options) if storage_options else None)
+    return open_storage(url, StorageOptions(storage_options) if storage_options else None)
 
 
 def options_over(layers: Sequence[Layer], conf_file: str | None) -> Options:

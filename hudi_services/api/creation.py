@@ -9,7 +9,7 @@ from ..errors import ConfigError
 from ..ingest import creation
 from ..options import Option, creation_keys, effects
 from ..options.option import Phase
-from ..storage_options import Value
+from ..stores.options import Value
 from .arguments import EngineName, OptionValues, layer_of, options_over, storage_at
 from .call import Progress
 from .table import Table

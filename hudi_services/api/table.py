@@ -34,7 +34,7 @@ from ..runs.request import (
     WriteRequest,
 )
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
-from ..storage_options import Value
+from ..stores.options import Value
 from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call

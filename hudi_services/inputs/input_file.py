@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
-from ..object_storage import ObjectStorage
 from ..parquet.footer import read_footer
 from ..parquet.range_source import RangeSource
 from ..small_files import FileRanges
-from ..storage import FileInfo
+from ..storage import FileInfo, Storage
 from .input_formats import (
     WrongValue,
     arrow_file,
@@ -40,7 +39,7 @@ _UTF_8 = "CSV and JSON are text in UTF-8; the name of a compressed file ends in 
 class InputFile:
     """A file of rows; of parquet `row_groups` are the first one of these rows and the number of them, None for all."""
 
-    storage: ObjectStorage
+    storage: Storage
     file: FileInfo
     kind: str
     row_groups: tuple[int, int] | None = None

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ..concurrency import at_once, one_ahead
 from ..errors import ConfigError
-from ..object_storage import ObjectStorage
 from ..packing import pack
-from ..storage import FileInfo
+from ..storage import FileInfo, Storage
+from ..stores import open_storage
 from .input_file import InputFile
 from .input_formats import FORMATS, TEXT_FORMATS, compression_of, format_of
 from .input_parquet import ParquetFile
@@ -104,24 +104,24 @@ def _pieces(most_bytes: int, file: InputFile) -> list[tuple[InputFile, int]]:
     return found or [(file, file.file.size)]
 
 
-def _files(url: str) -> list[tuple[ObjectStorage, FileInfo]]:
+def _files(url: str) -> list[tuple[Storage, FileInfo]]:
     folder, _, name = url.rstrip("/").rpartition("/")
     if name and not url.endswith("/"):
         # Also where the name looks like a pattern.
-        storage = ObjectStorage(folder or ("/" if url.startswith("/") else "."))
+        storage = open_storage(folder or ("/" if url.startswith("/") else "."))
         file = storage.head(name)
         if file is not None:
             return [(storage, file)]
     pattern = _PATTERN.search(url)
     if pattern is not None:
         begin = url.rfind("/", 0, pattern.start()) + 1
-        storage, matches = ObjectStorage(url[:begin] or "."), _expression(url[begin:]).fullmatch
+        storage, matches = open_storage(url[:begin] or "."), _expression(url[begin:]).fullmatch
         return [(storage, file) for file in _visible(storage) if matches(file.path)]
-    storage = ObjectStorage(url)
+    storage = open_storage(url)
     return [(storage, file) for file in _visible(storage)]
 
 
-def _visible(storage: ObjectStorage) -> list[FileInfo]:
+def _visible(storage: Storage) -> list[FileInfo]:
     files = storage.list_tree("")
     return sorted((one for one in files if not _is_hidden(one.path)), key=lambda one: one.path)
 
@@ -147,7 +147,7 @@ def _meaning(token: str) -> str:
     return f"[{negation}{re.escape(characters).replace(chr(92) + '-', '-')}]"
 
 
-def _format_of(storage: ObjectStorage, file: FileInfo, given: str) -> str:
+def _format_of(storage: Storage, file: FileInfo, given: str) -> str:
     found, where = given or format_of(file.name), storage.full_path(file.path)
     if not found:
         raise ConfigError(

@@ -25,7 +25,6 @@ from ..keygen.keys import KeyMaker
 from ..keygen.named_partitions import matching_partitions
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..new_tables.creation import create_table, has_table_files
-from ..object_storage import ObjectStorage
 from ..options import creation_keys, effects, file_keys, writing_keys
 from ..rows.memory import TaskMemory
 from ..runs.opening import open_rewritable
@@ -34,6 +33,7 @@ from ..runs.request import WriteOperation, WriteRequest
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, current_schema, refresh
 from ..storage import Storage
+from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
@@ -64,7 +64,7 @@ SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
 def write_files(wanted: WriteRequest) -> Report:
     """Write the rows of files in one commit. Where there is no table, and options say what it is, it is made first."""
     urls, file_format = wanted.input, wanted.input_format
-    report, storage = Report.start(wanted), ObjectStorage(wanted.base_path)
+    report, storage = Report.start(wanted), open_storage(wanted.base_path)
     is_new = wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
     carry_out = _write_new if is_new else _write
     if not wanted.on_spark:

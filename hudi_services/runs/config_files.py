@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ..errors import ConfigError, CorruptFile, NotFound, StorageError
-from ..object_storage import ObjectStorage
 from ..options import Layer
+from ..stores import open_storage
 from ..urls import check_url
 
 _DEFAULTS = "hudi-defaults.conf"
@@ -125,10 +125,10 @@ def _bytes(location: str) -> bytes:
     check_url(location, "the URL of a properties file")
     if location.startswith("file://"):
         # Unlike a file of a table, it may be reached by links: mounted configuration is.
-        location = ObjectStorage(location).root
+        location = open_storage(location).root
     if "://" in location:
         folder, _, name = location.rpartition("/")
-        return ObjectStorage(folder).read(name)
+        return open_storage(folder).read(name)
     with open(location, "rb") as file:
         return file.read()
 

@@ -13,11 +13,11 @@ from ..commit.settings import transaction_settings
 from ..derived_indexes.expression_index.index import Computation, computations, expression_indexes
 from ..derived_indexes.expression_index.times import Zone
 from ..errors import ConfigError, HudiServicesError
-from ..object_storage import ObjectStorage
 from ..options import effects
 from ..options.option import Phase
 from ..snapshot import Snapshot, current_schema, open_snapshot, read_ahead
 from ..storage import Storage
+from ..stores import open_storage
 from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
@@ -45,7 +45,7 @@ def open_supported(
         if isinstance(storage, Snapshot):
             table = storage
         else:
-            table = _opened(storage or ObjectStorage(wanted.base_path), commits=commits)
+            table = _opened(storage or open_storage(wanted.base_path), commits=commits)
             if reads_rows:
                 read_ahead(table)
         table = replace(table, on_wait=wanted.on_wait)

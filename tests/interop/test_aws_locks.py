@@ -25,8 +25,9 @@ from hudi_services.locking.protocol import LockProvider, LockWait, TableLock
 from hudi_services.locking.registry import lock_provider
 from hudi_services.locking.storage_based import LOCK_FILE, StorageLock
 from hudi_services.locking.zookeeper import implicit_name
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import lock_keys, resolve
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 from ..unit.s3_server import s3_server, upload
 from . import ours
@@ -86,8 +87,8 @@ class Place:
     stored: Callable[[], Any]
 
     @property
-    def storage(self) -> ObjectStorage:
-        return ObjectStorage(self.base_path)
+    def storage(self) -> Storage:
+        return open_storage(self.base_path)
 
     @property
     def provider(self) -> LockProvider:
@@ -122,7 +123,7 @@ def place(request: pytest.FixtureRequest, peer: Peer, aws: str, table: Tables, t
 
 
 def in_s3(peer: Peer, url: str, endpoint: str) -> Place:
-    storage = ObjectStorage(url)
+    storage = open_storage(url)
     return Place(
         peer, url, {**_WAITS, **_STORAGE}, {"hoodie.test.s3.endpoint": endpoint}, lambda: storage.read(LOCK_FILE)
     )

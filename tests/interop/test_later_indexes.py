@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
 
 from . import layout, ours
@@ -47,7 +47,7 @@ def each_row_once(peer: Peer, path: Path, before: pa.Table, options: Mapping[str
 def test_undo_after_hudi_built_the_metadata_table_anew(peer: Peer, table: Tables) -> None:
     path = table("plain")
     ts = ours.cluster(path, sort=("name",))
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     TableConfig.load(storage).update(
         storage, {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     )

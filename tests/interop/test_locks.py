@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 
 from hudi_services.locking.protocol import LockWait
 from hudi_services.locking.zookeeper import ZooKeeperProvider, implicit_path
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 
 from . import layout, ours
 from .conftest import Tables
@@ -91,7 +91,7 @@ def test_one_zookeeper(is_implicit: bool, peer: Peer, table: Tables, zookeeper: 
     theirs.give_back()
     theirs.close()
     # We hold it.
-    with provider.lock(ObjectStorage(str(path)), LockWait(5_000, 10)) as lock:
+    with provider.lock(open_storage(str(path)), LockWait(5_000, 10)) as lock:
         with pytest.raises(PeerError, match=r"(?i)lock"):
             peer.upsert(path, newer(row), **options)
         lock.check()

@@ -9,8 +9,8 @@ import pytest
 from hudi_services.clock import SystemClock, instant_of_millis
 from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
 from hudi_services.metadata.table import MetadataTable
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot
+from hudi_services.stores import open_storage
 
 from . import ours
 from .conftest import Tables
@@ -23,7 +23,7 @@ _NEVER_THERE = ["", "k-", "k-0000000", "nobody", "zürich 🚀", "\U0001f680"]
 
 
 def metadata_of(path: Path) -> MetadataTable:
-    metadata = open_snapshot(ObjectStorage(str(path)), SystemClock()).metadata
+    metadata = open_snapshot(open_storage(str(path)), SystemClock()).metadata
     assert metadata is not None
     return metadata
 

@@ -12,8 +12,8 @@ from hudi_services.codecs.properties import parse_properties
 from hudi_services.commit.times import Times
 from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
@@ -85,7 +85,7 @@ def _create(
 ) -> None:
     version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
     hudi_services.create(path, table_version=version.number, options=options, engine="local")
-    _create_metadata(ObjectStorage(str(path)), path, schema, statistics)
+    _create_metadata(open_storage(str(path)), path, schema, statistics)
 
 
 def _create_metadata(storage: Storage, path: Path, schema: str, statistics: NewStatistics | None = None) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot
+from hudi_services.stores import open_storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action
 
@@ -30,7 +30,7 @@ _VALIDATOR = {
 
 
 def timeline(path: Path) -> Timeline:
-    return open_snapshot(ObjectStorage(str(path)), SystemClock()).timeline
+    return open_snapshot(open_storage(str(path)), SystemClock()).timeline
 
 
 def fail_a_write(peer: Peer, path: Path, rows: pa.Table, **options: str) -> str:

@@ -10,9 +10,9 @@ import pytest
 
 import hudi_services
 from hudi_services.jobs import writing
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.storage import Storage
 
 from ..tiers import DEEP
 from ..unit.faulty_storage import FaultyStorage, Killed
@@ -57,7 +57,7 @@ def test_killed_at_any_write(peer: Peer, case: str, tmp_path: Path) -> None:
     shutil.copytree(path, made)
     new = pa.concat_tables([_rows(20, 40, 5, "new"), _rows(0, 3, 5, "moved", away=1)]).combine_chunks()
 
-    def write(storage: ObjectStorage) -> None:
+    def write(storage: Storage) -> None:
         options = resolve([("test", {**twins.ours_options, "hoodie.archive.automatic": "false"})])
         wanted = WriteRequest(base_path=storage.root, options=options, operation=WriteOperation.UPSERT)
         assert writing.write(wanted, new.to_reader, storage).error is None

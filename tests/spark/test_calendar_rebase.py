@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.calendars.calendar_zones import ZONES
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.conversion import natural
+from hudi_services.stores import open_storage
 
 pytestmark = pytest.mark.spark
 
@@ -77,7 +77,7 @@ _COLUMNS = {
 
 
 def _ours(folder: Path, name: str) -> pa.Table:
-    reader = open_base_file(ObjectStorage(str(folder)), name).gregorian()
+    reader = open_base_file(open_storage(str(folder)), name).gregorian()
     rows = reader.read_row_group(0)
     found = {"file": rows["file"], "row": rows["row"]}
     if "i96" in rows.column_names:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.spark import engine
-from hudi_services.storage_options import StorageOptions
+from hudi_services.stores.options import StorageOptions
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
 from tests.unit.s3_server import s3_server, upload
 from tests.unit.tables import listed_view, open_local, rows, unpack

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.storage import FileInfo
+from hudi_services.stores.local import LocalStorage
 
 READS = frozenset({"read", "read_range"})
 _LEASE = re.compile(r"\.hoodie/\.locks/hudi_services/table\.[0-9]+\.json")
@@ -67,7 +67,7 @@ class Request:
         return kind_of(self.path)
 
 
-class CountingStorage(ObjectStorage):
+class CountingStorage(LocalStorage):
     """Notes what an object store would be asked for; `delay` is how many seconds each request takes."""
 
     def __init__(self, url: str, delay: float = 0.0) -> None:
@@ -160,7 +160,7 @@ class CountingStorage(ObjectStorage):
 
     def delete_tree(self, path: str) -> None:
         with self.request("list", path):
-            found = ObjectStorage.list_tree(self, path)
+            found = LocalStorage.list_tree(self, path)
         with self.request("delete", path) if found else _nothing():
             super().delete_tree(path)
 
@@ -177,7 +177,7 @@ class CountingStorage(ObjectStorage):
         super().remove_empty_dirs(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ObjectStorage, (self.root,))
+        return (LocalStorage, (self.root,))
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 
 from .shares import share
 
@@ -17,7 +18,7 @@ class Killed(BaseException):
     """Not an Exception: no handler of ours may swallow it."""
 
 
-class FaultyStorage(ObjectStorage):
+class FaultyStorage(LocalStorage):
     """Local storage that lets `writes` changes through; the next one does not happen, and nothing works after it."""
 
     def __init__(self, url: str, writes: int | None = None) -> None:
@@ -80,7 +81,7 @@ class FaultyStorage(ObjectStorage):
         self._alive()
         super().remove_empty_dirs(path)
 
-    def elsewhere(self, url: str) -> "ObjectStorage":
+    def elsewhere(self, url: str) -> "Storage":
         return _Elsewhere(url, self)
 
     def move(self, source: str, target: str) -> None:
@@ -88,7 +89,7 @@ class FaultyStorage(ObjectStorage):
         super().move(source, target)
 
 
-class _Elsewhere(ObjectStorage):
+class _Elsewhere(LocalStorage):
     """Another folder, of the same process."""
 
     def __init__(self, url: str, of: FaultyStorage) -> None:

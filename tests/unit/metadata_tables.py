@@ -18,8 +18,8 @@ from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
@@ -54,7 +54,7 @@ def unpack_partitions(kind: str, folder: Path) -> Path:
 
 
 def open_metadata(path: Path, storage: Storage | None = None) -> MetadataTable:
-    storage = storage or ObjectStorage(str(path))
+    storage = storage or open_storage(str(path))
     config = TableConfig.load(storage)
     metadata = MetadataTable.open(storage, config, Timeline.open(storage, config))
     assert metadata is not None

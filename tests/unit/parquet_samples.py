@@ -11,10 +11,10 @@ from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.model import BaseFile, FileSlice
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, Node, node
 from hudi_services.parquet.footer import Footer
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 REAL_FILES = ("0.15.0_plain", "1.2.0_bulk")
 """Insert by 0.15.0 (two-level lists, Avro write path) and bulk_insert by 1.2.0 (three-level lists, row writer)."""
@@ -26,20 +26,18 @@ def real_bytes(name: str) -> bytes:
     return gzip.decompress((_FIXTURES / f"{name}.parquet.gz").read_bytes())
 
 
-def real_file(folder: Path, name: str) -> tuple[ObjectStorage, str]:
+def real_file(folder: Path, name: str) -> tuple[Storage, str]:
     (folder / "real.parquet").write_bytes(real_bytes(name))
-    return ObjectStorage(str(folder)), "real.parquet"
+    return open_storage(str(folder)), "real.parquet"
 
 
 def schema_of(*columns: Node) -> FileSchema:
     return FileSchema(node("root", REQUIRED, children=columns))
 
 
-def write_pyarrow(
-    folder: Path, table: pa.Table, name: str = "in.parquet", **options: object
-) -> tuple[ObjectStorage, str]:
+def write_pyarrow(folder: Path, table: pa.Table, name: str = "in.parquet", **options: object) -> tuple[Storage, str]:
     pq.write_table(table, folder / name, **options)
-    return ObjectStorage(str(folder)), name
+    return open_storage(str(folder)), name
 
 
 def empty_footer(elements: Sequence[Struct]) -> Footer:

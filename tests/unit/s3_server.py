@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hudi_services.object_storage import ObjectStorage
-from hudi_services.storage_options import StorageOptions
+from hudi_services.stores import open_storage
+from hudi_services.stores.options import StorageOptions
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def s3_server(folder: Path) -> Iterator[str]:
 
 
 def upload(path: Path, url: str, options: StorageOptions | None = None) -> None:
-    storage = ObjectStorage(url, options)
+    storage = open_storage(url, options)
     for file in path.rglob("*"):
         if file.is_file():
             storage.create(str(file.relative_to(path)), file.read_bytes())

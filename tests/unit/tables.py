@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock, parse_instant
 from hudi_services.model import FileSlice
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import ClusteringRequest, Mode
 from hudi_services.snapshot import Snapshot, open_snapshot
+from hudi_services.stores import open_storage
 from hudi_services.table.facts import TimelineFacts, compacted_file_groups, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView
@@ -40,7 +40,7 @@ def as_written(path: Path, zone: str = "LOCAL") -> None:
 
 
 def open_local(path: Path) -> Snapshot:
-    return open_snapshot(ObjectStorage(str(path)), SystemClock())
+    return open_snapshot(open_storage(str(path)), SystemClock())
 
 
 def digest(path: Path) -> dict[str, str]:

@@ -21,9 +21,9 @@ from hudi_services import errors
 from hudi_services.api.table import Table
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clean
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs import config_files, report_rows
 from hudi_services.runs.report import Report
+from hudi_services.stores import open_storage
 
 from . import histories
 from .corruptions import do_damage, wrong_listing
@@ -254,7 +254,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_somebody_is_at_work(tmp_path: Path) -> None:
     table = opened(tmp_path)
-    with Lease(ObjectStorage(table.url), "table", "schedule"), pytest.raises(hudi_services.LockBusy) as caught:
+    with Lease(open_storage(table.url), "table", "schedule"), pytest.raises(hudi_services.LockBusy) as caught:
         table.plan_clustering(options={"hoodie.write.lock.wait_time_ms": "100"})
     assert isinstance(caught.value, hudi_services.ConflictError) and caught.value.exit_code == 4
 
@@ -368,9 +368,9 @@ def test_storage_options_that_are_wrong(tmp_path: Path) -> None:
 
 
 def test_storage_options_show_no_secret() -> None:
-    from hudi_services.storage_options import StorageOptions
+    from hudi_services.stores.options import StorageOptions
 
-    storage = ObjectStorage("s3://lake/x", StorageOptions({**SECRETS, "allow_http": True, "aws_region": "eu-1"}))
+    storage = open_storage("s3://lake/x", StorageOptions({**SECRETS, "allow_http": True, "aws_region": "eu-1"}))
     again = pickle.loads(pickle.dumps(storage))
     assert again._options == storage._options and hash(again._options) == hash(storage._options)
     for text in (

@@ -21,11 +21,12 @@ from hudi_services.errors import ConfigError, ConflictError, NothingToDo
 from hudi_services.jobs import archive as job
 from hudi_services.log_files.log_blocks import HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import State
 from hudi_services.runs.request import ArchiveRequest
 from hudi_services.storage import FileInfo
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived_log import archived_actions
 from hudi_services.timeline.instant import Action
@@ -399,11 +400,11 @@ def test_an_archive_that_is_no_archive_is_named(written: Mapping[int, Path], tmp
     (path / ".hoodie/timeline/history/_version_").write_text("7")
     before = sorted(open_local(path).timeline.sizes)
     with pytest.raises(hudi_services.StorageError, match="manifest_7"):
-        job.archive(wanted(path), ObjectStorage(str(path)))
+        job.archive(wanted(path), open_storage(str(path)))
     assert sorted(open_local(path).timeline.sizes) == before
 
 
-class Overtaken(ObjectStorage):
+class Overtaken(LocalStorage):
     """Another process, which had lost its lock, writes the version file right before ours."""
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:

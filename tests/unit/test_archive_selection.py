@@ -21,7 +21,7 @@ from hudi_services.cleaning.retention import Policy, Retention
 from hudi_services.codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata, encode_cleaner_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
 from hudi_services.timeline.layout import Layout, layout_for
@@ -121,7 +121,7 @@ def written(made: Iterable[Made], folder: Path, version: int) -> Timeline:
             if layout.clustering_action is Action.REPLACE_COMMIT and action is Action.CLUSTERING:
                 action = Action.REPLACE_COMMIT
             (folder / layout.file_name(one.ts, action, state, one.done)).write_bytes(data)
-    return Timeline.load(ObjectStorage(str(folder)), layout, "", "UTC")
+    return Timeline.load(open_storage(str(folder)), layout, "", "UTC")
 
 
 def _contents(one: Made, layout: Layout) -> dict[State, bytes]:

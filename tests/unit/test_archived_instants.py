@@ -16,7 +16,7 @@ from hudi_services.errors import CorruptFile
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.log_files.log_writer import encode_block
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.timeline.archived_instants import ArchivedAction, ArchivedInstants
 from hudi_services.timeline.archived_log import archived_actions
 
@@ -77,7 +77,7 @@ def test_which_file_groups_completed_writes_knew(tables: Path, release: str, nam
 def test_no_archive(tmp_path: Path) -> None:
     for release in ("0.15.0", "1.2.0"):
         layout = open_local(unpack_archived(tmp_path) / release / "plain").timeline.layout
-        archive = layout.read_archive(ObjectStorage(str(tmp_path)), "nowhere")
+        archive = layout.read_archive(open_storage(str(tmp_path)), "nowhere")
         assert archive == ArchivedInstants({}, {}, {}, frozenset())
         assert not archive.surrounds("20260101000000000")
 

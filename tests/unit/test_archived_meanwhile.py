@@ -14,7 +14,6 @@ from hudi_services.file_names import OWN_FOLDER
 from hudi_services.jobs import clean, clustering, orphan_files, recover, rollback, undo, validate
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import (
@@ -26,36 +25,39 @@ from hudi_services.runs.request import (
     ValidateRequest,
 )
 from hudi_services.runs.retries import run_with_retries
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
 
 from .repairs import NO_HEARTBEAT, both, cluster, fail_newest, repair
 from .shares import TWO_SHARES, ends, share
 from .tables import RELEASES, open_local, published, unpack
 
-Job = Callable[[Path, ObjectStorage], Report]
+Job = Callable[[Path, Storage], Report]
 _OPTIONS = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
 
 
 def _simple(kind: type[Request], job: Callable[..., Report]) -> Job:
-    def run(path: Path, storage: ObjectStorage) -> Report:
+    def run(path: Path, storage: Storage) -> Report:
         asked = kind(base_path=str(path), options=_OPTIONS)
         return run_with_retries(lambda one: job(one, storage), asked, 0, lambda seconds: None)
 
     return run
 
 
-def _clustering(path: Path, storage: ObjectStorage, way: str = "first") -> Report:
+def _clustering(path: Path, storage: Storage, way: str = "first") -> Report:
     asked = published(way, path)
     job = clustering.schedule_and_execute
     return run_with_retries(lambda one: job(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
 
 
-def _index(path: Path, storage: ObjectStorage) -> Report:
+def _index(path: Path, storage: Storage) -> Report:
     asked = IndexRequest(base_path=str(path), options=_OPTIONS)
     return run_with_retries(lambda one: index_bootstrap(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
 
 
-def _undo(path: Path, storage: ObjectStorage) -> Report:
+def _undo(path: Path, storage: Storage) -> Report:
     asked = repair(path, "undo", open_local(path).timeline.completed_writes()[-1].ts)
     return run_with_retries(lambda one: undo.undo(one, storage), asked, 0, lambda seconds: None)
 
@@ -73,7 +75,7 @@ JOBS: dict[str, Job] = {
 }
 
 
-class Archiving(ObjectStorage):
+class Archiving(LocalStorage):
     """Of the reads of instant files and of the metadata table's files, one misses its file: the one number `miss`,
     counted over all reads, or each one of that path with `always`."""
 
@@ -149,7 +151,7 @@ def test_the_plan_of_a_rollback_is_archived_already(job: str, release: str, tmp_
     for plan in path.glob(f".hoodie/**/{done.ts}.rollback.*"):
         if "metadata" not in plan.parts:
             plan.unlink()
-    report = JOBS[job](path, ObjectStorage(str(path)))
+    report = JOBS[job](path, open_storage(str(path)))
     assert report.exit_code == 0, report.error
 
 

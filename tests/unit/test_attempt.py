@@ -27,10 +27,11 @@ from hudi_services.errors import (
 )
 from hudi_services.file_names import base_file_name, new_file_id
 from hudi_services.jobs import clustering
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot
+from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, State
 
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
@@ -73,7 +74,7 @@ class Planned:
         assert found
         return found.state
 
-    def execute(self, deed: Callable[[], object] = lambda: None, storage: ObjectStorage | None = None) -> Outcome:
+    def execute(self, deed: Callable[[], object] = lambda: None, storage: Storage | None = None) -> Outcome:
         options = LOCKED if storage else {}
         return clustering.execute(request(self.path, Mode.EXECUTE, options), storage, Meanwhile(deed)).state
 
@@ -209,7 +210,7 @@ def test_a_restore_stops_the_commit(planned: Planned) -> None:
     assert planned.unharmed()
 
 
-class _Stutters(ObjectStorage):
+class _Stutters(LocalStorage):
     """Does one chosen operation, and then raises an error as if it had failed."""
 
     def __init__(self, url: str, what: str, suffix: str) -> None:

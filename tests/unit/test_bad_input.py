@@ -15,8 +15,8 @@ from hudi_services.cli.app import run
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clustering
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.request import Mode
+from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
 from .repairs import complete
@@ -228,7 +228,7 @@ def test_wrong_table_name(newest: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_two_schedules_at_once(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with Lease(ObjectStorage(str(newest)), "table", "schedule"):
+    with Lease(open_storage(str(newest)), "table", "schedule"):
         refused(capfd, newest, 4, "schedule is at work since", "--lock-wait", "0")
 
 

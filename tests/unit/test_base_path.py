@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import ConfigError
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 
 from .tables import unpack
 
@@ -54,7 +54,7 @@ def test_what_is_relative_to_a_directory_that_was_deleted(arguments: tuple[str, 
 @pytest.mark.parametrize("url", ["/rides/\udcff", "rides\udc80", "file:///rides/%00", "s3://bucket/\udcff"])
 def test_a_base_path_that_is_no_text(url: str) -> None:
     with pytest.raises(ConfigError) as told:
-        ObjectStorage(url)
+        open_storage(url)
     assert repr(url) in told.value.message and told.value.message.isascii()
 
 
@@ -82,4 +82,4 @@ def test_a_base_path_that_is_no_text_is_told(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.startswith("error: the path ") and r"/\udcff" in done.stderr
     assert "Traceback" not in done.stderr and sorted(os.walk(odd)) == before
     os.symlink(odd, tmp_path / "link")
-    assert pickle.loads(pickle.dumps(ObjectStorage(str(tmp_path / "link")))).list_dir("")[1]
+    assert pickle.loads(pickle.dumps(open_storage(str(tmp_path / "link")))).list_dir("")[1]

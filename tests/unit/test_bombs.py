@@ -32,12 +32,13 @@ from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
 from hudi_services.log_files.log_blocks import MAGIC
 from hudi_services.log_files.log_reader import read_log_blocks
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.footer import footer_length, parse_footer
 from hudi_services.runs.config_files import read_properties
 from hudi_services.runs.request import RecoverRequest
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.timeline import archive_file
 from hudi_services.timeline.archive_writer import ArchiveForm
 from hudi_services.timeline.archived import ArchivedTimes, read_archive
@@ -302,13 +303,13 @@ def test_a_log_file_of_torn_blocks() -> None:
 # The archive
 
 
-def archive(folder: Path, table: pa.Table, name: str = "1_9_0.parquet", **options: object) -> ObjectStorage:
+def archive(folder: Path, table: pa.Table, name: str = "1_9_0.parquet", **options: object) -> Storage:
     (folder / "history").mkdir()
     pq.write_table(table, folder / "history" / name, **options)
     files = [{"fileName": name, "fileLen": 1}] * 1_000
     (folder / "history/manifest_1").write_text(json.dumps({"files": files}))
     (folder / "history/_version_").write_text("1")
-    return ObjectStorage(str(folder))
+    return open_storage(str(folder))
 
 
 def repeated(value: str | bytes, rows: int) -> pa.Array:
@@ -385,9 +386,9 @@ def test_a_file_is_not_read_when_it_is_too_large(tmp_path: Path) -> None:
     os.truncate(tmp_path / "f", limits.LARGEST_FILE + 1)
     for limit in (limits.LARGEST_FILE, 10):
         with pytest.raises(CorruptFile, match=f"/f has {limits.LARGEST_FILE + 1} bytes"):
-            ObjectStorage(str(tmp_path)).read("f", limit)
+            open_storage(str(tmp_path)).read("f", limit)
     (tmp_path / "f").write_bytes(b"12345")
-    assert ObjectStorage(str(tmp_path)).read("f", 5) == b"12345"
+    assert open_storage(str(tmp_path)).read("f", 5) == b"12345"
 
 
 # recover always gets through
@@ -472,7 +473,7 @@ def test_notes_of_a_build(tmp_path: Path, name: str, content: str) -> None:
     (folder / name).write_text(content.replace("PATH", work.shard_path(0)))
     load = {"shar": work.load_shards, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
     with pytest.raises(CorruptFile, match=name) as refused:
-        load(ObjectStorage(str(tmp_path)))
+        load(open_storage(str(tmp_path)))
     assert "--resume" in refused.value.hint
 
 

@@ -11,7 +11,6 @@ from hudi_services.calendars import calendar_rebase
 from hudi_services.calendars.calendar import FileCalendar, calendar_metadata, have_two_calendars
 from hudi_services.calendars.calendar_rebase import zone_rule
 from hudi_services.errors import CheckFailed, UnsupportedTable
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.file_schema import OPTIONAL, node
 from hudi_services.parquet.footer import Physical
@@ -20,6 +19,7 @@ from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.stores import open_storage
 
 from .parquet_samples import real_file, schema_of, slices_in
 
@@ -141,7 +141,7 @@ def write(folder: Path, name: str, table: pa.Table, entries: dict[str, str], **o
 
 
 def rewritten(folder: Path, *names: str, sort: tuple[SortColumn, ...] = ()) -> tuple[RewriteResult, pq.ParquetFile]:
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     task = RewriteTask(
         storage,
         "20260101000000000",
@@ -265,7 +265,7 @@ def test_timestamps_of_an_unknown_zone_are_refused(zone: str, tmp_path: Path) ->
 def test_no_expression_index_is_computed_of_hybrid_dates(tmp_path: Path) -> None:
     """A task would refuse the new file, so no plan names the old one; where its dates are recent, it may be planned."""
     write(tmp_path, "old.parquet", pa.table({"d": days(OLD_DAYS), "e": days([3] * 7)}), LEGACY)
-    slices, source = slices_in(ObjectStorage(str(tmp_path)), "old.parquet")
+    slices, source = slices_in(open_storage(str(tmp_path)), "old.parquet")
     for column, problems in (("d", 1), ("e", 0), ("other", 0)):
         kept, unfit = fitting(source, slices, TableColumns(str(tmp_path), None, (), frozenset({column})))
         assert (len(kept), len(unfit)) == (1 - problems, problems)

@@ -12,11 +12,11 @@ from hudi_services.errors import ConfigError, ConflictError, HudiServicesError, 
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import CleanRequest, Mode
 from hudi_services.storage import FileInfo
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
 
@@ -112,7 +112,7 @@ def test_a_dry_run_changes_no_byte(release: str, clustered: Callable[[str, Path]
     assert (done.files, done.bytes) == (report.files, report.bytes)
 
 
-class Counting(ObjectStorage):
+class Counting(LocalStorage):
     """Remembers which folders were listed."""
 
     listed: list[str]
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_deleted_leaves_the_clean_pending(
     path = clustered("1.2.0", tmp_path)
     name = next(f for f in sorted(data_files(path)))
 
-    class Stubborn(ObjectStorage):
+    class Stubborn(LocalStorage):
         def delete_all(self, paths: object, done: object) -> None:
             raise PermissionError(name)
 

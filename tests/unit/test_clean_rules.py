@@ -12,7 +12,7 @@ from hudi_services.cleaning.choice import Gone, Kept, Rules, choose
 from hudi_services.cleaning.retention import Policy, Retention, horizon
 from hudi_services.clock import format_instant
 from hudi_services.model import BaseFile, FileSlice, LogFile
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.layout_v2 import LayoutV2
 
@@ -102,7 +102,7 @@ def timeline(folder: Path, files: Sequence[str]) -> Timeline:
     folder.mkdir(parents=True, exist_ok=True)
     for name in files:
         (folder / name).touch()
-    return Timeline.load(ObjectStorage(str(folder)), LayoutV2(), "", "UTC")
+    return Timeline.load(open_storage(str(folder)), LayoutV2(), "", "UTC")
 
 
 def test_the_earliest_commit_to_retain(tmp_path: Path) -> None:
@@ -148,6 +148,6 @@ def test_hours_are_a_time_back_from_now_on_the_clock_of_the_instants(zone: str, 
         begun = [format_instant(now - timedelta(minutes=minutes), zone) for minutes in (150, 110, 50)]
         for ts in begun:
             (tmp_path / f"{ts}_{ts}.commit").touch()
-        found = Timeline.load(ObjectStorage(str(tmp_path)), LayoutV2(), "", zone)
+        found = Timeline.load(open_storage(str(tmp_path)), LayoutV2(), "", zone)
         until = horizon(found, Retention(Policy.HOURS, hours=2), now, "")
     assert until.earliest is not None and until.earliest.ts == begun[1]

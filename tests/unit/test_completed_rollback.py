@@ -18,10 +18,10 @@ from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.report import Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed
@@ -332,7 +332,7 @@ def test_inputs_of_a_clustering_of_which_older_ones_are_left(path: Path, command
 # What it costs.
 
 
-class Counting(ObjectStorage):
+class Counting(LocalStorage):
     """Counts the listings of each folder."""
 
     def __init__(self, path: Path) -> None:

@@ -16,9 +16,9 @@ import hudi_services
 from hudi_services.errors import AlreadyExists, ConfigError
 from hudi_services.ingest import creation
 from hudi_services.new_tables.definition import PartKind, TableDefinition
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.options.creation_keys import KeyGenerator
+from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 
@@ -144,7 +144,7 @@ def test_a_table_without_a_name_is_named_after_its_folder(folder: str, slashes: 
     ],
 )
 def test_the_folder_of_a_url(url: str, name: str) -> None:
-    root = ObjectStorage(url).root
+    root = open_storage(url).root
     options = resolve([("--hoodie-conf", {"hoodie.datasource.write.recordkey.field": "id"})])
     if name:
         assert creation.definition(options, root).name == name
@@ -194,8 +194,8 @@ def test_killed_anywhere(tmp_path: Path) -> None:
             break
         assert not table_files(tmp_path)
         with suppress(AlreadyExists):
-            creation.create(ObjectStorage(str(tmp_path)), options)
-        assert TableConfig.load(ObjectStorage(str(tmp_path))).name == "t"
+            creation.create(open_storage(str(tmp_path)), options)
+        assert TableConfig.load(open_storage(str(tmp_path))).name == "t"
     assert survived == 1
 
 
@@ -234,7 +234,7 @@ def definitions(draw: st.DrawFn) -> TableDefinition:
 def test_properties_say_what_the_definition_says(
     one: TableDefinition, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    storage = ObjectStorage(str(tmp_path_factory.mktemp("table")))
+    storage = open_storage(str(tmp_path_factory.mktemp("table")))
     TableConfig.create(storage, one.properties())
     found = TableConfig.load(storage)
     assert (found.name, found.version, found.type) == (one.name, one.version, one.type)

@@ -18,7 +18,6 @@ from hudi_services.clustering.estimate import estimate_group
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
@@ -26,6 +25,7 @@ from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
 from hudi_services.runs.report import InOut, Report
 from hudi_services.runs.request import Mode
+from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack
@@ -105,7 +105,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp_path: Path) -> None:
     for file in group.iterdir():
         shutil.copy(file, tmp_path)
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     one = RewriteTask(
         storage, "20260101000000000", "", *slices_in(storage, *(f"{part}.parquet" for part in range(3))), ("x-0",),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(codec, bloom=None), TaskMemory(4 << 20),

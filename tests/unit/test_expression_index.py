@@ -28,12 +28,12 @@ from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecor
 from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import BaseFile
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.runs.report import Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import CleanRequest, Mode, ValidateRequest
+from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage
@@ -339,7 +339,7 @@ def task(folder: Path, rows: pa.Table, index: ExpressionIndex, column: ColumnTyp
     pq.write_table(rows, folder / "f.parquet", **more)
     computation = Computation(index, column, Zone.parse("UTC"), BloomSettings(100, 0.01, 200))
     file = BaseFile("", "f.parquet", "f", "0-0-0", "7", (folder / "f.parquet").stat().st_size)
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     return ExpressionTask(storage, BaseFileSlices(storage), "7", file, (computation,))
 
 

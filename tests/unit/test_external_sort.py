@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
@@ -25,6 +24,7 @@ from hudi_services.rows.ordering import HILBERT, Z_ORDER
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
 from hudi_services.rows.sorting import RowSorter
+from hudi_services.storage import Storage
 
 from .parquet_samples import slices_in, write_pyarrow
 from .test_ordering import schema_of
@@ -118,7 +118,7 @@ def rewritten(folder: Path, table: pa.Table, sort: str, layout: str, limit: int)
     return result, pa.concat_tables([read(storage, new.file.path) for new in result.files])
 
 
-def read(storage: ObjectStorage, path: str) -> pa.Table:
+def read(storage: Storage, path: str) -> pa.Table:
     import pyarrow.parquet as pq
 
     return pq.read_table(Path(storage.root) / path).drop_columns(["_hoodie_file_name"])

@@ -15,11 +15,12 @@ from hudi_services.file_cache import FileCache, shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.request import Mode
 from hudi_services.snapshot import is_unchanged
-from hudi_services.storage import FileInfo
-from hudi_services.storage_options import StorageOptions
+from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
+from hudi_services.stores.options import StorageOptions
 from hudi_services.timeline.instant import Action
 
 from .counting_storage import CountingStorage
@@ -30,7 +31,7 @@ from .tables import open_local, request, rows, unpack
 NAME = "some/file"
 
 
-def listed(storage: ObjectStorage, path: str = NAME) -> FileInfo:
+def listed(storage: Storage, path: str = NAME) -> FileInfo:
     found = storage.list_dir(path.rpartition("/")[0])[0]
     return next(file for file in found if file.path == path)
 
@@ -127,7 +128,7 @@ def test_what_is_not_as_listed_is_not_kept(storage: CountingStorage, tmp_path: P
     assert cache.kept_bytes == 0
     assert cache.read(storage, listed(storage)) == b"first and more"
 
-    class CutOff(ObjectStorage):
+    class CutOff(LocalStorage):
         def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
             return super().read(path, limit)[:-1]
 
@@ -150,7 +151,7 @@ def test_two_tables_do_not_share_files(tmp_path: Path) -> None:
     cache = FileCache()
     for name in "ab":
         (tmp_path / name).mkdir()
-    storages = [ObjectStorage(str(tmp_path / name)) for name in "ab"]
+    storages = [open_storage(str(tmp_path / name)) for name in "ab"]
     for storage in storages:
         storage.create(NAME, storage.root[-1].encode())
     # Whatever the store says of them.
@@ -161,10 +162,10 @@ def test_two_tables_do_not_share_files(tmp_path: Path) -> None:
 def test_two_stores_do_not_share_files() -> None:
     """A bucket has another content at another endpoint."""
     url, local = "s3://bucket/table", {"aws_endpoint": "http://localhost:9000", "aws_region": "r"}
-    there = [ObjectStorage(url, StorageOptions(local)) for _ in range(2)]
-    other = ObjectStorage(url, StorageOptions(local | {"aws_endpoint": "http://localhost:9001"}))
+    there = [open_storage(url, StorageOptions(local)) for _ in range(2)]
+    other = open_storage(url, StorageOptions(local | {"aws_endpoint": "http://localhost:9001"}))
     assert there[0].identity == there[1].identity
-    assert len({one.identity for one in (*there, other, ObjectStorage(url), ObjectStorage(f"{url}2"))}) == 4
+    assert len({one.identity for one in (*there, other, open_storage(url), open_storage(f"{url}2"))}) == 4
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.codecs.table_schema import META_COLUMNS
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import even_cuts
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
+from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in
 
@@ -96,7 +96,7 @@ def sizes(folder: Path, table: pa.Table, sort: str, files: int, wanted: int = 1 
     rows = pa.table({**meta, **dict(zip(table.column_names, table.columns, strict=True))})
     # Of another codec than the new files, so that they are decoded.
     pq.write_table(rows, folder / "in.parquet", row_group_size=1_600, compression="snappy")
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     task = RewriteTask(
         storage, "20260101000000000", "", *slices_in(storage, "in.parquet"), tuple(f"f{n}-0" for n in range(files)),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(bloom=None, file_bytes=wanted),

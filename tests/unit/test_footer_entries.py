@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.base_files.footer_entries import footer_entries
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
 from hudi_services.parquet.hudi_types import VECTOR_COLUMNS, vector_columns
@@ -18,6 +17,7 @@ from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in
 
@@ -114,7 +114,7 @@ def test_a_rewrite_writes_them(sort: tuple[SortColumn, ...], tmp_path: Path) -> 
         pq.write_table(
             rows.replace_schema_metadata({SOMETHING: "1", "mine": str(number)}), tmp_path / f"{number}.parquet"
         )
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     inputs = slices_in(storage, "1.parquet", "2.parquet")
     text = json.dumps(avro)
     task = RewriteTask(

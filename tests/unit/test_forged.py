@@ -15,8 +15,8 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
 from hudi_services.commit.lease import LEASE_FOLDER, Lease
 from hudi_services.errors import CheckFailed, StorageError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import Snapshot
+from hudi_services.stores import open_storage
 from hudi_services.table.partitions import StorageLister
 from hudi_services.timeline.instant import Action, Instant, State
 
@@ -168,7 +168,7 @@ def test_what_is_no_lease_and_in_the_way_of_one(kind: str, tmp_path: Path, monke
         socket.socket(socket.AF_UNIX).bind("table.1.json")
     with (
         pytest.raises(StorageError, match=r"table\.1\.json is in the way"),
-        Lease(ObjectStorage(str(tmp_path)), "table", "schedule"),
+        Lease(open_storage(str(tmp_path)), "table", "schedule"),
     ):
         pass
 
@@ -177,5 +177,5 @@ def test_a_lease_of_a_number_without_end_counts_for_nothing(tmp_path: Path) -> N
     folder = tmp_path / LEASE_FOLDER
     folder.mkdir(parents=True)
     (folder / f"table.{'9' * 200}.json").touch()
-    with Lease(ObjectStorage(str(tmp_path)), "table", "schedule"):
+    with Lease(open_storage(str(tmp_path)), "table", "schedule"):
         pass

@@ -16,7 +16,7 @@ from hudi_services.hfile.hfile_entries import decode_entries
 from hudi_services.hfile.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
 from hudi_services.hfile.hfile_reader import HFileReader, StoredRanges
 from hudi_services.hfile.hfile_writer import HFileStream, write_hfile
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "hfile"
 GOLDEN = sorted(FIXTURES.glob("*.hfile"))
@@ -139,7 +139,7 @@ def test_what_golden_files_hold() -> None:
 
 def test_blocks_are_read_when_needed(tmp_path: Path) -> None:
     (tmp_path / "f.hfile").write_bytes(write_hfile(MANY, SCHEMA))
-    ranges = StoredRanges(ObjectStorage(str(tmp_path)), "f.hfile", (tmp_path / "f.hfile").stat().st_size)
+    ranges = StoredRanges(open_storage(str(tmp_path)), "f.hfile", (tmp_path / "f.hfile").stat().st_size)
     reads: list[int] = []
 
     class Counted:

@@ -14,10 +14,10 @@ from hudi_services.api.table import Table
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.clustering.plan import current_schema
 from hudi_services.errors import CheckFailed, ConfigError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
 from hudi_services.parquet.schema_evolution import build_node
+from hudi_services.stores import open_storage
 from hudi_services.writing.enum_symbols import EnumSymbols
 
 from .tables import digest, merged_rows, open_local, unpack
@@ -235,14 +235,14 @@ def test_nulls_that_no_reader_sees_are_written_and_others_are_not(tmp_path: Path
     hidden = pa.nulls(2, kind)
     assert hidden.field(0).null_count == 2
     seen = pa.array([{"x": 1}], kind)
-    with BaseFileWriter(ObjectStorage(str(tmp_path)), "a.parquet", target) as writer:
+    with BaseFileWriter(open_storage(str(tmp_path)), "a.parquet", target) as writer:
         writer.write(pa.table({"s": pa.chunked_array([hidden, seen])}))
         writer.close({})
     assert pq.read_table(tmp_path / "a.parquet")["s"].to_pylist() == [None, None, {"x": 1}]
     broken = pa.StructArray.from_arrays([pa.array([None], pa.int64())], fields=list(kind))
     with (
         pytest.raises(CheckFailed, match=r"b\.parquet: column s\.x has 1 nulls"),
-        BaseFileWriter(ObjectStorage(str(tmp_path)), "b.parquet", target) as writer,
+        BaseFileWriter(open_storage(str(tmp_path)), "b.parquet", target) as writer,
     ):
         writer.write(pa.table({"s": pa.chunked_array([broken])}))
     assert not (tmp_path / "b.parquet").exists()

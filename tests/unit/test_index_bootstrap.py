@@ -22,10 +22,11 @@ from hudi_services.metadata.records.keys import BLOOM_FILTERS, FILES, RECORD_IND
 from hudi_services.metadata.records.model import BloomRecord, LocationRecord
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import State
 from hudi_services.runs.request import IndexRequest, Mode
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as TimelineState
@@ -68,7 +69,7 @@ def indexed_locations(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def is_listed(path: Path) -> bool:
-    return RECORD_INDEX in TableConfig.load(ObjectStorage(str(path))).metadata_partitions
+    return RECORD_INDEX in TableConfig.load(open_storage(str(path))).metadata_partitions
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -207,7 +208,7 @@ def test_wrong_flags(flags: list[str], text: str, tmp_path: Path, capfd: pytest.
 
 def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": ""})
     with pytest.raises(UnsupportedTable, match="has no metadata table"):
         index_bootstrap(wanted(path), engine=LocalEngine())
@@ -256,7 +257,7 @@ def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> N
     assert indexed_locations(path) == real_locations(path)
 
 
-class DiesAtPublishing(ObjectStorage):
+class DiesAtPublishing(LocalStorage):
     """Everything lies in the metadata table, and nothing is published."""
 
     def create(self, path: str, data: bytes) -> None:
@@ -319,7 +320,7 @@ def test_work_that_is_lost_while_the_index_is_built(release: str, tmp_path: Path
     path = unpack(release, tmp_path)
     lost: list[str] = []
 
-    class Loses(ObjectStorage):
+    class Loses(LocalStorage):
         def move(self, source: str, target: str) -> None:
             super().move(source, target)
             if not lost:
@@ -439,7 +440,7 @@ NOTED = {"shard": 0, "path": shard_path(0), "size": 9, "entries": 1, "repeated":
 @pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"shard": 1}, {"other": 1}])
 def test_a_note_of_a_shard_names_its_own_file(wrong: dict[str, object], tmp_path: Path) -> None:
     """What it names is moved into the metadata table."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     note = f"{WORK_FOLDER}/shard-0.json"
     storage.put(note, json.dumps(NOTED).encode())
     assert load_shards(storage)[0].path == shard_path(0)

@@ -15,10 +15,10 @@ from hudi_services.jobs.validate import validate
 from hudi_services.metadata.record_index.locations import millis_of
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.metadata.records.model import LocationRecord
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import ValidateRequest
+from hudi_services.storage import Storage
 
 from .faulty_storage import killed_anywhere
 from .other_writers import OtherWriters
@@ -60,7 +60,7 @@ class Watching(LocalEngine):
         return done
 
 
-def cluster(path: Path, way: str, engine: LocalEngine, storage: ObjectStorage | None = None) -> Report:
+def cluster(path: Path, way: str, engine: LocalEngine, storage: Storage | None = None) -> Report:
     biggest = max(one.base_bytes for one in open_local(path).view.live_slices())
     options = {**LOCK, "hoodie.write.lock.wait_time_ms": "400"}
     options["hoodie.clustering.plan.strategy.max.bytes.per.group"] = str(biggest * 5 // 2)

@@ -13,10 +13,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import PartlyDone, StorageError
 from hudi_services.jobs import clean
 from hudi_services.jobs.inline_services import InlineServices
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report, TableFacts
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.stores import open_storage
 
 from .rides import FILTERS, create
 from .tables import both_views, merged_rows, open_local
@@ -103,7 +103,7 @@ def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_p
     for number in range(4):
         assert not services(table.upsert(rows(0, 10, number), options=quiet))
     path = str(tmp_path / "rides")
-    with Lease(ObjectStorage(path), "table", "archive"):
+    with Lease(open_storage(path), "table", "archive"):
         options = resolve([("test", {**few, "hoodie.write.lock.wait_time_ms": "100"})])
         wanted = WriteRequest(base_path=path, options=options, operation=WriteOperation.UPSERT)
         run = InlineServices(wanted, options, open_local(tmp_path / "rides"), LocalEngine())

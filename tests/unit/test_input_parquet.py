@@ -18,10 +18,10 @@ from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.errors import ConfigError
 from hudi_services.inputs.input_files import InputFiles, find_files
 from hudi_services.inputs.input_types import InputTypes
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.column_type import ColumnType, parquet_type
 from hudi_services.snapshot import current_schema
+from hudi_services.stores import open_storage
 from hudi_services.writing.schema import WriterSchema
 
 from .tables import both_views, open_local
@@ -42,7 +42,7 @@ UNPARTITIONED = {
 
 def table_columns(path: Path) -> dict[str, ColumnType]:
     """The columns of the table's Avro schema, which are those of its files."""
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     text = current_schema(open_local(path))
     assert text is not None
     of_avro = {name: kind for name, kind in avro_columns(json.loads(text)) if not name.startswith("_hoodie_")}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hudi_services.base_files import key_runs
 from hudi_services.base_files.key_runs import KeyRun, write_key_run
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5) | st.integers(250, 300) | st.just(70_000), st.text(max_size=8)), max_size=60
@@ -19,10 +20,10 @@ NOTES = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3)
 READ_ANEW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def write(folder: Path, rows: list[tuple[int, str]], notes: dict[str, str] | None = None) -> ObjectStorage:
+def write(folder: Path, rows: list[tuple[int, str]], notes: dict[str, str] | None = None) -> Storage:
     """`run`, in which the location of a row is its number."""
     (folder / "run").unlink(missing_ok=True)
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     shards = np.array([shard for shard, _ in rows], np.int32)
     keys = pa.array([key for _, key in rows], pa.string())
     write_key_run(storage, "run", shards, keys, np.arange(len(rows), dtype=np.int32), notes or {})
@@ -75,7 +76,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_columns_must_fit_together(tmp_path: Path) -> None:
-    storage, three = ObjectStorage(str(tmp_path)), np.zeros(3, np.int32)
+    storage, three = open_storage(str(tmp_path)), np.zeros(3, np.int32)
     for keys, locations in ((["a", "b"], three), (["a", "b", "c"], three[1:]), (["a", "b", None], three)):
         with pytest.raises(CheckFailed):
             write_key_run(storage, "run", three, pa.array(keys), locations, {})
@@ -84,10 +85,10 @@ def test_columns_must_fit_together(tmp_path: Path) -> None:
 
 def test_no_run(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        KeyRun.open(ObjectStorage(str(tmp_path)), "run")
+        KeyRun.open(open_storage(str(tmp_path)), "run")
 
 
-def is_noticed(storage: ObjectStorage) -> bool:
+def is_noticed(storage: Storage) -> bool:
     """Anything but CorruptFile is raised on."""
     try:
         run = KeyRun.open(storage, "run")
@@ -120,7 +121,7 @@ def test_damaged_and_truncated_runs(tmp_path: Path, data: st.DataObject) -> None
 @READ_ANEW
 @given(st.binary(max_size=100))
 def test_any_bytes(tmp_path: Path, noise: bytes) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     for content in (noise, noise + b"KEYRUN01"):
         storage.put("run", content)
         assert is_noticed(storage)

@@ -10,9 +10,9 @@ import pytest
 import hudi_services
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import writing
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 
@@ -36,7 +36,7 @@ def create(path: Path, version: int, **more: Any) -> hudi_services.Table:
 
 def change(path: Path, **properties: str | None) -> hudi_services.Table:
     """The table with other properties."""
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     changes = {key.replace("__", "."): value for key, value in properties.items()}
     TableConfig.load(storage).update(storage, changes)
     return hudi_services.open(path, engine="local")

@@ -14,7 +14,7 @@ from hudi_services.versions import TableVersion
 PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
-    {"errors", "_version"},
+    {"errors", "_version", "schemes"},
     {"urls", "limits"},
     {
         "model",
@@ -29,10 +29,8 @@ ROWS = [
         "temporary_files",
         "waiting",
     },
-    {"folder_removal", "file_names"},
-    {"local_folder", "storage_options"},
-    {"storage"},
-    {"object_storage", "file_cache", "small_files"},
+    {"storage", "file_names"},
+    {"stores", "file_cache", "small_files"},
     {"codecs"},
     {"parquet", "hfile", "table_config", "locking"},
     {"calendars"},
@@ -66,7 +64,7 @@ DOORS = {
     "py4j": ("spark/",),
     "typer": ("cli/",),
     "rich": ("cli/",),
-    "obstore": ("object_storage.py",),
+    "obstore": ("stores/",),
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),

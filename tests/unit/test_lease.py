@@ -11,17 +11,18 @@ from hudi_services.commit.markers import Marker, create_marker, delete_markers, 
 from hudi_services.errors import ConflictError, CorruptFile, LockBusy
 from hudi_services.locking.file_system import FileSystemLock, FileSystemProvider
 from hudi_services.locking.protocol import LockWait, NoLock, NoLockProvider
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 FOLDER = ".hoodie/.locks/hudi_services"
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> ObjectStorage:
-    return ObjectStorage(str(tmp_path))
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path))
 
 
-def test_one_at_a_time(storage: ObjectStorage) -> None:
+def test_one_at_a_time(storage: Storage) -> None:
     with Lease(storage, "table", "schedule"):
         with pytest.raises(LockBusy, match="schedule is at work since"), Lease(storage, "table", "schedule", 0.1):
             pass
@@ -34,7 +35,7 @@ def test_one_at_a_time(storage: ObjectStorage) -> None:
     assert [file.name for file in storage.list_dir(FOLDER)[0] if file.name.startswith("table")] == ["table.2.json"]
 
 
-def test_a_dead_process_does_not_hold(storage: ObjectStorage) -> None:
+def test_a_dead_process_does_not_hold(storage: Storage) -> None:
     with Lease(storage, "table", "schedule"):
         held = json.loads(storage.read(f"{FOLDER}/table.1.json"))
     for change, free in [
@@ -74,7 +75,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("content", STRANGE, ids=range(len(STRANGE)))
-def test_a_strange_lease_holds_for_a_minute_at_most(content: str, storage: ObjectStorage, tmp_path: Path) -> None:
+def test_a_strange_lease_holds_for_a_minute_at_most(content: str, storage: Storage, tmp_path: Path) -> None:
     """Whoever wrote it: it is no error, and what it says of the future counts no longer than any other."""
     content = content.replace('"here"', json.dumps(lease._machine()))
     path = tmp_path / f"{LEASE_FOLDER}/table.1.json"
@@ -92,7 +93,7 @@ def test_a_strange_lease_holds_for_a_minute_at_most(content: str, storage: Objec
         pass
 
 
-def test_a_lease_that_is_valid_for_years_holds_while_it_is_renewed(storage: ObjectStorage, tmp_path: Path) -> None:
+def test_a_lease_that_is_valid_for_years_holds_while_it_is_renewed(storage: Storage, tmp_path: Path) -> None:
     path = tmp_path / f"{LEASE_FOLDER}/table.1.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"validUntil": 99999999999999999, "host": "another", "pid": 1}')
@@ -101,7 +102,7 @@ def test_a_lease_that_is_valid_for_years_holds_while_it_is_renewed(storage: Obje
         assert (read_lease(storage, "table") or LeaseState("", 0)).held is held, age
 
 
-def test_a_lost_lease_is_noticed(storage: ObjectStorage) -> None:
+def test_a_lost_lease_is_noticed(storage: Storage) -> None:
     with Lease(storage, "table", "commit") as lease:
         lease.check()
         storage.put(f"{FOLDER}/table.2.json", b"{}")
@@ -109,7 +110,7 @@ def test_a_lost_lease_is_noticed(storage: ObjectStorage) -> None:
             lease.check()
 
 
-def test_a_number_of_the_past_does_not_count(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_of_the_past_does_not_count(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped between its look and its file, while others came and went: their last number is the higher one."""
     with Lease(storage, "table", "schedule"):
         held = json.loads(storage.read(f"{FOLDER}/table.1.json"))
@@ -127,7 +128,7 @@ def test_a_number_of_the_past_does_not_count(storage: ObjectStorage, monkeypatch
     assert [file.name for file in storage.list_dir(FOLDER)[0]] == ["table.3.json"]
 
 
-def test_numbers_that_began_again_do_not_count(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_that_began_again_do_not_count(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped between its look at a dead lease and its file, while one took it and forgot it, and another began."""
     with Lease(storage, "table", "schedule"):
         pass
@@ -149,7 +150,7 @@ def test_numbers_that_began_again_do_not_count(storage: ObjectStorage, monkeypat
     assert [file.name for file in storage.list_dir(FOLDER)[0]] == ["table.1.json"]
 
 
-def test_whoever_forgets_leaves_the_lease_of_its_successor(storage: ObjectStorage) -> None:
+def test_whoever_forgets_leaves_the_lease_of_its_successor(storage: Storage) -> None:
     """It was stopped for so long that another took the lease over."""
     with Lease(storage, "table", "clean") as slow:
         slow.forget()
@@ -163,14 +164,14 @@ def test_whoever_forgets_leaves_the_lease_of_its_successor(storage: ObjectStorag
     successor.__exit__(None, None, None)
 
 
-def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
+def test_forgotten_guards_leave_nothing(storage: Storage) -> None:
     with Lease(storage, "clustering-1", "execute") as lease:
         assert lease.previous is None
         lease.forget()
     assert storage.list_dir(FOLDER)[0] == []
 
 
-def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
+def test_lock_file_of_hudi(storage: Storage) -> None:
     wait = LockWait(200, 20)
     with FileSystemProvider().lock(storage, wait):
         held = storage.head(".hoodie/lock")
@@ -183,7 +184,7 @@ def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
     assert storage.head(".hoodie/lock") is None
 
 
-def test_expired_lock_file_is_taken_over(storage: ObjectStorage, tmp_path: Path) -> None:
+def test_expired_lock_file_is_taken_over(storage: Storage, tmp_path: Path) -> None:
     storage.create(".hoodie/lock", b"")
     os.utime(tmp_path / ".hoodie" / "lock", (0, 0))
     with pytest.raises(LockBusy), FileSystemLock(storage, ".hoodie/lock", 0, LockWait(50, 10)):
@@ -192,13 +193,13 @@ def test_expired_lock_file_is_taken_over(storage: ObjectStorage, tmp_path: Path)
         pass
 
 
-def test_single_writer_mode_takes_no_lock(storage: ObjectStorage) -> None:
+def test_single_writer_mode_takes_no_lock(storage: Storage) -> None:
     with NoLockProvider().lock(storage, LockWait()) as lock:
         assert isinstance(lock, NoLock)
     assert storage.list_tree("") == []
 
 
-def test_direct_markers(storage: ObjectStorage) -> None:
+def test_direct_markers(storage: Storage) -> None:
     create_marker(storage, "7", "day=1/a b/é_0-0-0_7.parquet")
     create_marker(storage, "7", "x_0-0-0_7.parquet")
     create_marker(storage, "7", "x_0-0-0_7.parquet")
@@ -210,7 +211,7 @@ def test_direct_markers(storage: ObjectStorage) -> None:
     assert read_markers(storage, "7") == []
 
 
-def test_markers_of_the_timeline_server(storage: ObjectStorage) -> None:
+def test_markers_of_the_timeline_server(storage: Storage) -> None:
     storage.create(".hoodie/.temp/7/MARKERS.type", b"TIMELINE_SERVER_BASED")
     storage.create(".hoodie/.temp/7/MARKERS0", b"p/a_0-0-0_7.parquet.marker.CREATE\n")
     storage.create(".hoodie/.temp/7/MARKERS3", b"p/b_0-0-0_7.parquet.marker.MERGE\nq/c_0-0-0_7.parquet.marker.CREATE\n")
@@ -221,13 +222,13 @@ def test_markers_of_the_timeline_server(storage: ObjectStorage) -> None:
     ]
 
 
-def test_checksum_twins_of_hadoop_are_no_markers(storage: ObjectStorage) -> None:
+def test_checksum_twins_of_hadoop_are_no_markers(storage: Storage) -> None:
     storage.create(".hoodie/.temp/7/p/a_0-0-0_7.parquet.marker.CREATE", b"")
     storage.create(".hoodie/.temp/7/p/.a_0-0-0_7.parquet.marker.CREATE.crc", b"crc")
     assert read_markers(storage, "7") == [Marker("p/a_0-0-0_7.parquet", "CREATE")]
 
 
-def test_markers_that_are_no_text(storage: ObjectStorage) -> None:
+def test_markers_that_are_no_text(storage: Storage) -> None:
     storage.create(".hoodie/.temp/7/MARKERS.type", b"TIMELINE_SERVER_BASED")
     storage.create(".hoodie/.temp/7/MARKERS0", b"\xff\xfe")
     with pytest.raises(CorruptFile, match="MARKERS0 holds no markers"):

@@ -15,9 +15,10 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.recover import recover
 from hudi_services.locking.file_system import FileSystemLock
 from hudi_services.locking.protocol import LockWait
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import CleanRequest, IndexRequest, Mode, RecoverRequest
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 from .faulty_storage import FaultyStorage
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
@@ -35,11 +36,11 @@ EXPIRES_MINUTES, WAIT = 1, LockWait(20, 10)
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> ObjectStorage:
-    return ObjectStorage(str(tmp_path))
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path))
 
 
-def lock_of(storage: ObjectStorage) -> FileSystemLock:
+def lock_of(storage: Storage) -> FileSystemLock:
     return FileSystemLock(storage, LOCK, EXPIRES_MINUTES, WAIT)
 
 
@@ -48,7 +49,7 @@ def expire(path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [b"", b'{"lockCreateTime" : "2026-11-22 10:00:00.000"}', None])
-def test_a_lock_that_was_lost(storage: ObjectStorage, tmp_path: Path, other: bytes | None) -> None:
+def test_a_lock_that_was_lost(storage: Storage, tmp_path: Path, other: bytes | None) -> None:
     """Taken over; or deleted by a writer of Hudi that waited in vain, whose provider deletes when it is closed."""
     with lock_of(storage) as lock:
         lock.check()
@@ -61,7 +62,7 @@ def test_a_lock_that_was_lost(storage: ObjectStorage, tmp_path: Path, other: byt
 
 
 def test_one_that_is_held_for_long_is_renewed(
-    storage: ObjectStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = time.monotonic
     with lock_of(storage) as lock:
@@ -74,11 +75,11 @@ def test_one_that_is_held_for_long_is_renewed(
         lock.check()
 
 
-def test_two_who_find_it_expired(storage: ObjectStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_who_find_it_expired(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".hoodie").mkdir()
     (tmp_path / LOCK).touch()
     expire(tmp_path)
-    head, first = storage.head, lock_of(ObjectStorage(str(tmp_path)))
+    head, first = storage.head, lock_of(open_storage(str(tmp_path)))
 
     def looked(path: str) -> object:
         found = head(path)
@@ -118,35 +119,35 @@ class Taken(FaultyStorage):
             self.after.append(f"{what} {path}")
 
 
-def clustered(path: Path, storage: ObjectStorage) -> None:
+def clustered(path: Path, storage: Storage) -> None:
     clustering.execute(request(path, Mode.EXECUTE, OPTIONS), storage, LocalEngine())
 
 
-def scheduled(path: Path, storage: ObjectStorage) -> None:
+def scheduled(path: Path, storage: Storage) -> None:
     clustering.schedule(request(path, Mode.SCHEDULE, OPTIONS), storage)
 
 
-def cleaned(path: Path, storage: ObjectStorage) -> None:
+def cleaned(path: Path, storage: Storage) -> None:
     policy = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
     clean.clean(CleanRequest(base_path=str(path), options=resolve([("test", {**OPTIONS, **policy})])), storage)
 
 
-def rolled_back(path: Path, storage: ObjectStorage) -> None:
+def rolled_back(path: Path, storage: Storage) -> None:
     ts = open_local(path).timeline.pending()[-1].ts
     rollback.rollback(repair(path, "rollback", ts, {**OPTIONS, **DEAD_AT_ONCE}), storage)
 
 
-def undone(path: Path, storage: ObjectStorage) -> None:
+def undone(path: Path, storage: Storage) -> None:
     ts = open_local(path).timeline.completed_writes()[-1].ts
     undo.undo(repair(path, "undo", ts, OPTIONS), storage)
 
 
-def recovered(path: Path, storage: ObjectStorage) -> None:
+def recovered(path: Path, storage: Storage) -> None:
     options = resolve([("test", {**OPTIONS, **DEAD_AT_ONCE})])
     recover(RecoverRequest(base_path=str(path), options=options, apply=True, instant=None), storage)
 
 
-def indexed(path: Path, storage: ObjectStorage) -> None:
+def indexed(path: Path, storage: Storage) -> None:
     index_bootstrap(IndexRequest(base_path=str(path), options=resolve([("test", OPTIONS)])), storage, LocalEngine())
 
 
@@ -154,7 +155,7 @@ def plan(path: Path) -> None:
     clustering.schedule(request(path, Mode.SCHEDULE))
 
 
-_RUNS: dict[str, tuple[Callable[[Path], object], Callable[[Path, ObjectStorage], None]]] = {
+_RUNS: dict[str, tuple[Callable[[Path], object], Callable[[Path, Storage], None]]] = {
     "schedule": (lambda path: None, scheduled),
     "execute": (plan, clustered),
     "clean": (cluster, cleaned),

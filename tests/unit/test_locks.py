@@ -17,10 +17,10 @@ from hudi_services.locking.protocol import LockProvider, LockWait, NoLockProvide
 from hudi_services.locking.registry import lock_provider
 from hudi_services.locking.storage_based import LOCK_FILE, StorageBasedProvider, StorageLock
 from hudi_services.locking.zookeeper import ZooKeeperProvider, implicit_path
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import lock_keys, resolve
 from hudi_services.storage import Storage
-from hudi_services.storage_options import StorageOptions
+from hudi_services.stores import open_storage
+from hudi_services.stores.options import StorageOptions
 
 from .s3_server import s3_server
 
@@ -37,11 +37,11 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(params=["local", "s3"])
-def storage(request: pytest.FixtureRequest, aws: str, tmp_path: Path) -> ObjectStorage:
+def storage(request: pytest.FixtureRequest, aws: str, tmp_path: Path) -> Storage:
     if request.param == "local":
-        return ObjectStorage(str(tmp_path))
+        return open_storage(str(tmp_path))
     options = StorageOptions({"endpoint": aws, "allow_http": "true", "region": "us-east-1", **_S3_KEYS})
-    return ObjectStorage(f"s3://lake/{tmp_path.name}", options)
+    return open_storage(f"s3://lake/{tmp_path.name}", options)
 
 
 _S3_KEYS = {"access_key_id": "x", "secret_access_key": "y"}
@@ -95,7 +95,7 @@ def in_seconds(seconds: float) -> int:
     return int((time.time() + seconds) * 1000)
 
 
-def test_the_document_of_a_storage_lock(storage: ObjectStorage) -> None:
+def test_the_document_of_a_storage_lock(storage: Storage) -> None:
     with StorageBasedProvider(300, 30).lock(storage, QUICK) as lock:
         held = document(storage)
         assert list(held) == ["expired", "validUntil", "owner"]
@@ -110,10 +110,10 @@ def test_the_document_of_a_storage_lock(storage: ObjectStorage) -> None:
 
 def test_storage_locks_exclude_each_other(tmp_path: Path, aws: str) -> None:
     options = StorageOptions({"endpoint": aws, "allow_http": "true", "region": "us-east-1", **_S3_KEYS})
-    exclude_each_other(StorageBasedProvider(), ObjectStorage(f"s3://lake/{tmp_path.name}", options))
+    exclude_each_other(StorageBasedProvider(), open_storage(f"s3://lake/{tmp_path.name}", options))
 
 
-def test_a_storage_lock_whose_holder_died(storage: ObjectStorage) -> None:
+def test_a_storage_lock_whose_holder_died(storage: Storage) -> None:
     """It has missed two renewals, and clocks may differ by half a second."""
     for ended, is_free in ((-60.0, False), (0.2, False), (6.0, False), (6.7, True)):
         write(storage, validUntil=in_seconds(-ended))
@@ -125,7 +125,7 @@ def test_a_storage_lock_whose_holder_died(storage: ObjectStorage) -> None:
                 StorageBasedProvider(30, 3).lock(storage, LockWait(0, 10)).__enter__()
 
 
-def test_a_storage_lock_that_was_lost(storage: ObjectStorage) -> None:
+def test_a_storage_lock_that_was_lost(storage: Storage) -> None:
     with StorageBasedProvider().lock(storage, QUICK) as lock:
         write(storage, validUntil=in_seconds(60), owner="thief")
         with pytest.raises(ConflictError, match="was taken over by another writer"):
@@ -133,7 +133,7 @@ def test_a_storage_lock_that_was_lost(storage: ObjectStorage) -> None:
     assert document(storage)["owner"] == "thief" and not document(storage)["expired"]
 
 
-def test_a_storage_lock_is_renewed(storage: ObjectStorage) -> None:
+def test_a_storage_lock_is_renewed(storage: Storage) -> None:
     with StorageLock(storage, 2, 0.05, QUICK) as lock:
         first = document(storage)
         deadline = time.monotonic() + 20
@@ -153,7 +153,7 @@ def test_a_storage_lock_is_renewed(storage: ObjectStorage) -> None:
     "content", [b"", b"{", b"[]", b'{"expired":"no"}', b'{"expired":false,"validUntil":true,"owner":1}']
 )
 def test_a_lock_file_that_says_nothing_is_held(content: bytes, tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(LOCK_FILE, content)
     with pytest.raises(LockBusy, match="is held by another writer"):
         StorageBasedProvider().lock(storage, LockWait(0, 10)).__enter__()
@@ -176,7 +176,7 @@ def put_item(provider: DynamoDBProvider, **fields: str) -> None:
 
 
 def test_the_item_of_a_dynamodb_lock(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     with dynamodb.lock(storage, LockWait(3_000, 10)) as lock:
         (held,) = items(dynamodb)
         assert set(held) == {"key", "ownerName", "leaseDuration", "recordVersionNumber"}
@@ -192,12 +192,12 @@ def test_the_item_of_a_dynamodb_lock(dynamodb: DynamoDBProvider, tmp_path: Path)
 
 
 def test_dynamodb_locks_exclude_each_other(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
-    exclude_each_other(dynamodb, ObjectStorage(str(tmp_path)))
+    exclude_each_other(dynamodb, open_storage(str(tmp_path)))
 
 
 def test_a_dynamodb_lock_whose_holder_died(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
     """It is free when its version stays for a lease, by the clock of who waits; or at once when it was given back."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     with dynamodb.lock(storage, QUICK):
         pass
     put_item(dynamodb, leaseDuration="300")
@@ -211,7 +211,7 @@ def test_a_dynamodb_lock_whose_holder_died(dynamodb: DynamoDBProvider, tmp_path:
 
 def test_a_dead_holder_with_a_long_lease(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
     """The wait is longer by its lease, as that of Hudi's writers."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     with dynamodb.lock(storage, QUICK):
         pass
     put_item(dynamodb, leaseDuration="700")
@@ -221,7 +221,7 @@ def test_a_dead_holder_with_a_long_lease(dynamodb: DynamoDBProvider, tmp_path: P
 
 def test_a_try_whose_answer_was_lost(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
     """The lock is ours, although the service said that its condition did not hold; or it is given back."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     lock = dynamodb.lock(storage, LockWait(5_000, 10))
     put = lock._put  # type: ignore[attr-defined]
     lock._put = lambda *of: bool(put(*of)) and False  # type: ignore[attr-defined]
@@ -231,7 +231,7 @@ def test_a_try_whose_answer_was_lost(dynamodb: DynamoDBProvider, tmp_path: Path)
 
 
 def test_a_dynamodb_lock_that_was_lost(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
-    with dynamodb.lock(ObjectStorage(str(tmp_path)), QUICK) as lock:
+    with dynamodb.lock(open_storage(str(tmp_path)), QUICK) as lock:
         put_item(dynamodb)
         with pytest.raises(ConflictError, match="was taken over by another writer"):
             lock.check()
@@ -249,7 +249,7 @@ def provider_of(name: str, table: Storage, **more: str) -> LockProvider:
 
 
 def test_providers_by_name(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     base_path = {"hoodie.write.lock.zookeeper.base_path": "/hudi"}
     assert provider_of("", storage) == NoLockProvider()
     assert provider_of(lock_keys.FILE_SYSTEM_LOCK, storage) == FileSystemProvider()
@@ -277,7 +277,7 @@ def test_providers_by_name(tmp_path: Path) -> None:
 )
 def test_an_endpoint_of_dynamodb(text: str, endpoint: str, tmp_path: Path) -> None:
     option = {lock_keys.DYNAMODB_ENDPOINT.key: text}
-    found = provider_of(lock_keys.DYNAMODB_LOCK, ObjectStorage(str(tmp_path)), **option)
+    found = provider_of(lock_keys.DYNAMODB_LOCK, open_storage(str(tmp_path)), **option)
     assert isinstance(found, DynamoDBProvider) and found.endpoint == endpoint
 
 
@@ -306,7 +306,7 @@ def test_the_place_that_is_derived_from_the_base_path() -> None:
 )
 def test_what_is_refused(name: str, more: dict[str, str], says: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=says):
-        provider_of(name, ObjectStorage(str(tmp_path)), **more)
+        provider_of(name, open_storage(str(tmp_path)), **more)
 
 
 class OneOfUs(PolledLock):
@@ -341,7 +341,7 @@ def no_lock(options: dict[str, str], table: Storage, wait: LockWait) -> object:
 
 
 def test_a_class_of_the_operator(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     provider = provider_of("tests.unit.test_locks:OneOfUs", storage, **{"our.folder": str(tmp_path)})
     assert provider.is_shared
     with provider.lock(storage, QUICK) as lock:
@@ -355,7 +355,7 @@ def test_a_class_of_the_operator(tmp_path: Path) -> None:
 def test_a_client_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     asked: list[tuple[str, Callable[[], object], str]] = [
         ("kazoo.client", lambda: ZooKeeperProvider("zk", "/a", "b").lock(storage, QUICK), "zookeeper"),
         ("boto3", lambda: DynamoDBProvider("t", "k", "r").lock(storage, QUICK), "dynamodb"),

@@ -8,9 +8,10 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError
 from hudi_services.jobs import clean, clustering
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import CleanRequest, Mode
+from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 
 from .repairs import both
 from .tables import RELEASES, open_local, request, unpack
@@ -19,7 +20,7 @@ CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.filev
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 
 
-class RolledBack(ObjectStorage):
+class RolledBack(LocalStorage):
     """Another writer deletes a file of the delta commit just when its completed file appears."""
 
     def __init__(self, path: Path, lost: str) -> None:
@@ -38,11 +39,11 @@ class RolledBack(ObjectStorage):
             max(found, key=lambda file: file.stat().st_mtime_ns).unlink()
 
 
-def clustered(path: Path, storage: ObjectStorage | None = None) -> None:
+def clustered(path: Path, storage: Storage | None = None) -> None:
     clustering.execute(request(path, Mode.EXECUTE), storage, LocalEngine())
 
 
-def cleaned(path: Path, storage: ObjectStorage | None = None) -> None:
+def cleaned(path: Path, storage: Storage | None = None) -> None:
     clean.clean(CleanRequest(base_path=str(path), options=resolve([("test", QUICK | CLEAN)])), storage)
 
 

@@ -16,8 +16,8 @@ from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordT
 from hudi_services.metadata.statistics.indexed_columns import described_columns, index_columns
 from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
@@ -45,10 +45,10 @@ _SCHEMA = json.dumps(
 _T = "20260101000000000"
 
 
-def table(path: Path, version: int, **arguments: Any) -> ObjectStorage:
+def table(path: Path, version: int, **arguments: Any) -> Storage:
     known = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "at", "engine": "local"}
     hudi_services.create(path, table_version=version, **{**known, **arguments})
-    return ObjectStorage(str(path))
+    return open_storage(str(path))
 
 
 def made(storage: Storage, statistics: NewStatistics | None = None, writer: str = "") -> TableConfig:
@@ -95,7 +95,7 @@ def test_without_partition_statistics(version: int, tmp_path: Path) -> None:
     known = {"name": "rides", "record_key": "id", "partition_by": "day", "engine": "local"}
     found = hudi_services.create(tmp_path, table_version=version, options=off, **known)
     assert found.insert(rows).ok
-    assert {*TableConfig.load(ObjectStorage(str(tmp_path))).metadata_partitions} == {FILES, "column_stats"}
+    assert {*TableConfig.load(open_storage(str(tmp_path))).metadata_partitions} == {FILES, "column_stats"}
     assert found.validate(strict=True).ok
 
 
@@ -205,7 +205,7 @@ def test_killed_anywhere(version: int, tmp_path: Path) -> None:
         with suppress(Killed):
             made(FaultyStorage(str(path), survived))
             raise AssertionError("not killed")
-        storage = ObjectStorage(str(path))
+        storage = open_storage(str(path))
         has_one = FILES in TableConfig.load(storage).metadata_partitions
         seen.add(has_one)
         assert has_one == bool(TableConfig.load(storage).raw.get("hoodie.table.metadata.partitions"))

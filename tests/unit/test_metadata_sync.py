@@ -13,10 +13,10 @@ from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.sync import Change, sync_commit, sync_repair, sync_rollback
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.chunk_stats import ColumnStats
 from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline.instant import Action, State
 
@@ -357,7 +357,7 @@ def test_killed_at_any_write_the_next_commit_mends_it(release: str, tmp_path: Pa
         with pytest.raises(Killed):
             commit_with(FaultyStorage(str(path), survived), path, 0)
         assert listing_while_pending(path) == before
-        commit_with(ObjectStorage(str(path)), path, 100)
+        commit_with(open_storage(str(path)), path, 100)
         complete_on_the_table(open_metadata(path))
         assert everything(path) == expected
         assert open_metadata(path).timeline.pending() == ()
@@ -383,7 +383,7 @@ def test_killed_at_any_write_a_rollback_goes_on(release: str, tmp_path: Path) ->
         committed(path)
         with pytest.raises(Killed):
             act(FaultyStorage(str(path), survived), path, 100)
-        act(ObjectStorage(str(path)), path, 200)
+        act(open_storage(str(path)), path, 200)
         complete_on_the_table(open_metadata(path))
         metadata = open_metadata(path)
         assert metadata.files_partition() == before

@@ -8,7 +8,7 @@ from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.metadata.file_groups.blocks import BlockFilter
 from hudi_services.metadata.table import MetadataLister, MetadataTable
 from hudi_services.model import FileSlice, LogFile
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table_config import TableConfig
@@ -70,7 +70,7 @@ def test_prefixes_find_what_a_scan_finds(tmp_path: Path) -> None:
 
 def test_a_table_without_a_metadata_table_has_none(tmp_path: Path) -> None:
     path = unpack_compacted("1.2.0", tmp_path)
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     config = TableConfig.load(storage)
     raw = {key: value for key, value in config.raw.items() if key != "hoodie.table.metadata.partitions"}
     without = dataclasses.replace(config, raw=raw)

@@ -15,9 +15,9 @@ from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot, refresh
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
@@ -50,7 +50,7 @@ def made(path: Path) -> tuple[RollbackPlan, RollbackMetadata]:
 
 def roll_back_instant(path: Path, ts: str, storage: Storage | None = None) -> str:
     """Below `check_config`, which refuses merge-on-read tables so far."""
-    table = open_snapshot(storage or ObjectStorage(str(path)), SystemClock())
+    table = open_snapshot(storage or open_storage(str(path)), SystemClock())
     begun = pending_rollback(table, ts)
     if begun is not None:
         if not is_still_completed(table, table.timeline.read_rollback_plan(begun)):

@@ -18,12 +18,12 @@ from hudi_services.errors import AlreadyExists, TableNotFound
 from hudi_services.jobs import clustering
 from hudi_services.jobs.clustering_late import hudi_has_clustered
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.runs.report import State
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import open_snapshot
+from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
 from .archives import unpack_archived
@@ -63,7 +63,7 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     ts = clustering.schedule(request(url, Mode.SCHEDULE)).instant
     report = clustering.execute(request(url, Mode.EXECUTE), engine=LocalEngine())
     assert (report.state, report.instant) == (State.COMPLETED, ts)
-    table = open_snapshot(ObjectStorage(url), SystemClock())
+    table = open_snapshot(open_storage(url), SystemClock())
     assert ts is not None
     done = table.timeline.find(ts, Action.REPLACE_COMMIT)
     assert done is not None and done.is_completed
@@ -93,7 +93,7 @@ def test_publish_late_on_s3(way: str, options: dict[str, str], tmp_path: Path) -
     done = clustering.schedule_and_execute(wanted, engine=LocalEngine())
     assert (done.state, done.tables["publication"][0]["way"]) == (State.COMPLETED, way)
     assert _rows(url).equals(before)
-    storage = ObjectStorage(url)
+    storage = open_storage(url)
     left = [*storage.list_tree(".hoodie/.hudi_services"), *storage.list_tree(".hoodie/.temp")]
     assert left == [] and not open_snapshot(storage, SystemClock()).timeline.pending()
 
@@ -103,7 +103,7 @@ def test_create_a_table_on_s3() -> None:
     url = "s3a://lake/new/table"
     table = hudi_services.create(url, name="rides", record_key="id", engine="local")
     assert (table.name, table.timeline().num_rows, table.clean().exit_code) == ("rides", 0, 0)
-    names = {file.path for file in ObjectStorage(url).list_tree("")}
+    names = {file.path for file in open_storage(url).list_tree("")}
     folders = {f".hoodie/timeline/{folder}.folder" for folder in ("", "history/")}
     assert names == {".hoodie/hoodie.properties", *folders}
     with pytest.raises(AlreadyExists):
@@ -111,7 +111,7 @@ def test_create_a_table_on_s3() -> None:
 
 
 def _rows(url: str) -> pa.Table:
-    table = open_snapshot(ObjectStorage(url), SystemClock())
+    table = open_snapshot(open_storage(url), SystemClock())
     files = [one.base_file.path for one in table.view.live_slices() if one.base_file]
     read = [pq.read_table(io.BytesIO(table.storage.read(path))).drop_columns("_hoodie_file_name") for path in files]
     return pa.concat_tables(read).sort_by("_hoodie_record_key").combine_chunks()
@@ -141,7 +141,7 @@ def test_the_example_of_the_page_needs_nothing_of_the_environment(
 
 
 def test_a_file_is_created_once() -> None:
-    storage = ObjectStorage("s3://lake/once")
+    storage = open_storage("s3://lake/once")
     storage.create("a b/é%2F.json", b"1")
     with pytest.raises(AlreadyExists, match=r"s3://lake/once/a b/é%2F\.json exists already"):
         storage.create("a b/é%2F.json", b"2")
@@ -152,17 +152,17 @@ def test_a_file_is_created_once() -> None:
 
 
 def test_only_what_was_seen_is_replaced() -> None:
-    replaces(ObjectStorage("s3://lake/replaced"))
+    replaces(open_storage("s3://lake/replaced"))
 
 
 def test_a_file_is_moved() -> None:
-    moves(ObjectStorage("s3://lake/moved"))
+    moves(open_storage("s3://lake/moved"))
 
 
 def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     url = "s3://lake/garbage"
     upload(unpack_archived(tmp_path) / "1.2.0" / "listed", url)
-    storage = ObjectStorage(url)
+    storage = open_storage(url)
     before = {file.path: file.size for file in storage.list_tree("")}
     options = resolve([("test", {})])
     found = OrphanFilesRequest(base_path=url, options=options, mode=OrphanFilesMode.QUARANTINE, min_age_minutes=0)
@@ -189,7 +189,7 @@ def test_timelines_are_archived_on_s3(version: int) -> None:
     table = hudi_services.create(url, table_version=version, **definition)
     for number in range(7):
         table.upsert(pa.table({"id": ["a", "b"], "ts": pa.array([number] * 2, pa.int64())}))
-    now = open_snapshot(ObjectStorage(url), SystemClock())
+    now = open_snapshot(open_storage(url), SystemClock())
     assert now.metadata is not None
     writes = {one.ts for one in now.timeline.completed_writes()}
     assert len(writes) <= 5 and len(writes | now.timeline.archived.completed.keys()) == 7
@@ -200,4 +200,4 @@ def test_timelines_are_archived_on_s3(version: int) -> None:
 
 def test_nothing_there() -> None:
     with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none"):
-        open_snapshot(ObjectStorage("s3://lake/none"), SystemClock())
+        open_snapshot(open_storage("s3://lake/none"), SystemClock())

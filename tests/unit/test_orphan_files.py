@@ -24,14 +24,14 @@ from hudi_services.file_names import base_file_name
 from hudi_services.jobs import clustering
 from hudi_services.jobs.clean import clean
 from hudi_services.jobs.orphan_files import manage_orphan_files
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files import find
 from hudi_services.orphan_files.find import find_orphan_files
 from hudi_services.orphan_files.model import Ages, Findings, Kept, OrphanKind
 from hudi_services.runs.request import CleanRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
-from hudi_services.storage import FileInfo
+from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
@@ -356,7 +356,7 @@ def test_attempts_that_are_pending(release: str, tmp_path: Path) -> None:
     assert found(path) == {} and kept(path)[Kept.PENDING] == len(files)
 
 
-def open_with(storage: ObjectStorage) -> Snapshot:
+def open_with(storage: Storage) -> Snapshot:
     return open_snapshot(storage, SystemClock())
 
 
@@ -511,7 +511,7 @@ def test_a_timeline_without_a_completed_write(release: str, tmp_path: Path) -> N
     assert found(path) == {} and set(kept(path)) == {Kept.NO_TIMELINE}
 
 
-class ArrivingLate(ObjectStorage):
+class ArrivingLate(LocalStorage):
     """Storage in which somebody acts after the data files were listed, and before the timeline is read again."""
 
     def __init__(self, url: str, then: Callable[[], None]) -> None:
@@ -547,7 +547,7 @@ def test_only_what_two_looks_found_is_moved(release: str, tmp_path: Path) -> Non
     stays, goes = put_file(path, NOBODYS), put_file(path, NOBODYS, token="0-2-2")
     wanted = request_for(path, OrphanFilesMode.QUARANTINE)
 
-    class Touched(ObjectStorage):
+    class Touched(LocalStorage):
         looks = 0
 
         def list_staged(self) -> list[FileInfo]:

@@ -19,10 +19,11 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.page_header import CRC
 from hudi_services.parquet.pages import Page, read_pages
 from hudi_services.runs.request import IndexRequest, Mode
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 from ..tiers import DEEP
 from .parquet_samples import REAL_FILES, real_bytes
@@ -77,7 +78,7 @@ def by_pyarrow(codec: str, *, v2: bool = False, dictionary: bool = True, checksu
 def decoded(folder: Path) -> bytes:
     """What we write of rows that were decoded."""
     (folder / "in.parquet").write_bytes(by_pyarrow("snappy"))
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     reader = open_base_file(storage, "in.parquet")
     with BaseFileWriter(storage, "out.parquet", reader.schema, file_name="new", page_bytes=300) as writer:
         for index in range(len(reader.row_groups)):
@@ -89,12 +90,12 @@ def decoded(folder: Path) -> bytes:
 def copied(folder: Path, data: bytes, codec: str | None) -> bytes:
     """What we write of row groups that were copied."""
     (folder / "in.parquet").write_bytes(data)
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     copy(storage, open_base_file(storage, "in.parquet"), codec)
     return (folder / "out.parquet").read_bytes()
 
 
-def copy(storage: ObjectStorage, reader: BaseFileReader, codec: str | None) -> None:
+def copy(storage: Storage, reader: BaseFileReader, codec: str | None) -> None:
     (Path(storage.root) / "out.parquet").unlink(missing_ok=True)
     with RowGroupCopier(
         storage, "out.parquet", reader.schema, file_name="new", codec=codec, created_by=reader.created_by
@@ -130,7 +131,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def pages_of(path: Path) -> list[tuple[str, int, int, Page]]:
     """Each page with its column, its first byte and that of its body."""
     data, found = path.read_bytes(), []
-    reader = open_base_file(ObjectStorage(str(path.parent)), path.name)
+    reader = open_base_file(open_storage(str(path.parent)), path.name)
     for number, group in enumerate(reader.row_groups):
         for leaf, chunk in enumerate(group.columns):
             at = chunk.start
@@ -168,7 +169,7 @@ def read(reader: BaseFileReader, *, through: bool) -> pa.Table:
 @pytest.mark.sweep
 @pytest.mark.parametrize("through", [False, True], ids=["loaded", "buffered"])
 def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
-    reader = open_base_file(ObjectStorage(str(file.parent)), file.name)
+    reader = open_base_file(open_storage(str(file.parent)), file.name)
     sound, told = read(reader, through=through), 0
     for at in flips(file, FLIPS):
         try:
@@ -184,7 +185,7 @@ def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("codec", [None, "zstd"], ids=["as-it-is", "recoded"])
 def test_no_copy_differs(file: Path, codec: str | None) -> None:
-    storage = ObjectStorage(str(file.parent))
+    storage = open_storage(str(file.parent))
     reader = open_base_file(storage, file.name)
     out = file.parent / "out.parquet"
     copy(storage, reader, codec)
@@ -205,7 +206,7 @@ def test_no_copy_differs(file: Path, codec: str | None) -> None:
 def test_headers_are_checked_without_checksums(codec: str, v2: bool, tmp_path: Path) -> None:
     file = tmp_path / "file.parquet"
     file.write_bytes(by_pyarrow(codec, v2=v2, checksums=False))
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     reader = open_base_file(storage, file.name)
     values = read(reader, through=False)
     copy(storage, reader, None)
@@ -219,7 +220,7 @@ def test_headers_are_checked_without_checksums(codec: str, v2: bool, tmp_path: P
 
 
 def test_every_page_that_we_write_has_its_checksum(file: Path) -> None:
-    storage = ObjectStorage(str(file.parent))
+    storage = open_storage(str(file.parent))
     reader = open_base_file(storage, file.name)
     for codec in (None, "zstd"):
         copy(storage, reader, codec)

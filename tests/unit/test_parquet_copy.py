@@ -15,11 +15,12 @@ from hudi_services.base_files.page_copy import RowGroupCopier, row_group_fingerp
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import Struct
 from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.compression import codec_called
 from hudi_services.parquet.footer import ColumnChunk, parse_footer
 from hudi_services.parquet.page_header import ChunkPlace
 from hudi_services.parquet.pages import Page, compressed, constant_pages, plain, read_pages
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
 
@@ -41,7 +42,7 @@ def sample(rows: int, seed: int = 0) -> pa.Table:
     return pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
 
 
-def copy(storage: ObjectStorage, paths: list[str], codec: str | None, name: str | None = "new.parquet") -> WrittenFile:
+def copy(storage: Storage, paths: list[str], codec: str | None, name: str | None = "new.parquet") -> WrittenFile:
     """All row groups of `paths` into one file; the fingerprints of both sides agree."""
     readers = [open_base_file(storage, path) for path in paths]
     copier = RowGroupCopier(
@@ -88,7 +89,7 @@ def test_rows_and_facts_stay(
     writing |= {"compression": codec_called(old).writer_options["compression"], "row_group_size": row_group}
     for i, table in enumerate(tables):
         pq.write_table(table, folder / f"{i}.parquet", data_page_version=version, store_schema=False, **writing)
-    copy(ObjectStorage(str(folder)), ["0.parquet", "1.parquet"], new)
+    copy(open_storage(str(folder)), ["0.parquet", "1.parquet"], new)
 
     read = pq.read_table(folder / "new.parquet")
     assert read.column(FILE_NAME_COLUMN).to_pylist() == ["new.parquet"] * (rows + 7)
@@ -149,7 +150,7 @@ def test_damaged_pages_are_told(at: int, junk: bytes, v2: bool, tmp_path_factory
     else:
         (folder / "sound.parquet").write_bytes(real_bytes(REAL_FILES[0]))
     data = bytearray((folder / "sound.parquet").read_bytes())
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     chunks = open_base_file(storage, "sound.parquet").row_groups[0].columns
     end = max(sum(place) for c in chunks for place in (c.column_index, c.offset_index, (c.end, 0)) if place)
     start = 4 + at % (end - 4)

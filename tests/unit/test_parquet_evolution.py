@@ -9,13 +9,13 @@ import pytest
 from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.errors import UnsupportedTable
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.column_type import parquet_type
 from hudi_services.parquet.file_schema import FileSchema, node
 from hudi_services.parquet.footer import Physical, parse_footer
 from hudi_services.parquet.schema_evolution import SourceSchema, agrees, build_node, resolve_target
+from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, schema_of
 
@@ -40,7 +40,7 @@ class Group:
 
     def __init__(self, folder):
         self.folder = folder
-        self.storage = ObjectStorage(str(folder))
+        self.storage = open_storage(str(folder))
         self.names: list[str] = []
 
     def add(self, table: pa.Table, **options) -> "Group":
@@ -306,7 +306,7 @@ def test_the_unit_of_the_files_stays_and_the_finest_wins(group):
 
 def test_lists_of_one_file_have_one_form(tmp_path):
     """Two files, one of them with nulls in one of its lists: the other list does not stay in two levels beside it."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     plain, holes = pa.list_(pa.field("array", pa.string(), nullable=False)), pa.list_(pa.string())
     for i, kind in enumerate((plain, holes)):
         table = pa.table({"a": pa.array([["x"]], plain), "b": pa.array([["y"]], kind)})

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.base_files.file_writer import BaseFileWriter, check_pages
 from hudi_services.errors import CheckFailed, ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.file_schema import FileSchema, node
 from hudi_services.parquet.footer import Physical, read_footer
 from hudi_services.parquet.sort_keys import sort_key
+from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, schema_of, write_pyarrow
 
@@ -129,7 +129,7 @@ def test_field_ids_and_required_columns_stay(tmp_path):
 
 
 def write_raw(folder, schema, table, name="raw.parquet", **options):
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     with BaseFileWriter(storage, name, schema, **options) as writer:
         writer.write(table)
         written = writer.close({})
@@ -226,7 +226,7 @@ def test_files_with_and_without_dictionary_go_into_one(tmp_path):
     for first in (0, 1):
         tables = [pa.table({"s": pa.array(p)}) for p in parts]
         tables[first] = pa.table({"s": pa.array(parts[first]).dictionary_encode()})
-        storage = ObjectStorage(str(tmp_path))
+        storage = open_storage(str(tmp_path))
         with BaseFileWriter(storage, "mixed.parquet", schema, row_group_bytes=1) as writer:
             for table in tables:
                 writer.write(table)
@@ -280,7 +280,7 @@ def test_an_aborted_file_leaves_nothing(tmp_path):
     with (
         pytest.raises(KeyError),
         BaseFileWriter(
-            ObjectStorage(str(tmp_path)), "a.parquet", schema, row_group_bytes=1 << 20, codec="uncompressed"
+            open_storage(str(tmp_path)), "a.parquet", schema, row_group_bytes=1 << 20, codec="uncompressed"
         ) as writer,
     ):
         writer.write(table)
@@ -291,7 +291,7 @@ def test_an_aborted_file_leaves_nothing(tmp_path):
 
 def test_nulls_in_a_required_column_are_refused(tmp_path):
     schema = schema_of(node("n", ps.REQUIRED, Physical.INT64))
-    writer = BaseFileWriter(ObjectStorage(str(tmp_path)), "a.parquet", schema)
+    writer = BaseFileWriter(open_storage(str(tmp_path)), "a.parquet", schema)
     with pytest.raises(CheckFailed), writer:
         writer.write(pa.table({"n": pa.array([1, None], pa.int64())}))
         writer.close({})
@@ -300,7 +300,7 @@ def test_nulls_in_a_required_column_are_refused(tmp_path):
 
 def test_a_column_of_another_type_is_refused(tmp_path):
     schema = schema_of(node("n", ps.OPTIONAL, Physical.INT64))
-    writer = BaseFileWriter(ObjectStorage(str(tmp_path)), "a.parquet", schema)
+    writer = BaseFileWriter(open_storage(str(tmp_path)), "a.parquet", schema)
     with pytest.raises(CheckFailed, match=r"n of a\.parquet should be int64 and is string"):
         writer.write(pa.table({"n": ["x"]}))
 
@@ -309,7 +309,7 @@ def test_a_schema_that_arrow_cannot_hold_is_refused_first(tmp_path):
     pair = [node("key", ps.OPTIONAL, BYTES, converted=ps.UTF8), node("value", ps.OPTIONAL, Physical.INT32)]
     schema = schema_of(node("m", ps.OPTIONAL, children=[node("map", ps.REPEATED, children=pair)], converted=ps.MAP))
     with pytest.raises(UnsupportedTable, match="Map keys"):
-        BaseFileWriter(ObjectStorage(str(tmp_path)), "a.parquet", schema)
+        BaseFileWriter(open_storage(str(tmp_path)), "a.parquet", schema)
     assert os.listdir(tmp_path) == []
 
 
@@ -339,7 +339,7 @@ def test_a_null_list_is_not_a_list_with_a_null():
 def test_unknown_codecs_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="lzo"):
         BaseFileWriter(
-            ObjectStorage(str(tmp_path)), "a.parquet", schema_of(node("n", ps.OPTIONAL, Physical.INT64)), codec="lzo"
+            open_storage(str(tmp_path)), "a.parquet", schema_of(node("n", ps.OPTIONAL, Physical.INT64)), codec="lzo"
         )
 
 
@@ -373,7 +373,7 @@ def test_damaged_files_read_or_are_refused_by_name(tmp_path, data):
         content[data.draw(st.integers(start, len(content) - 9))] = data.draw(st.integers(0, 255))
     (tmp_path / "damaged.parquet").write_bytes(content)
     try:
-        reader = open_base_file(ObjectStorage(str(tmp_path)), "damaged.parquet")
+        reader = open_base_file(open_storage(str(tmp_path)), "damaged.parquet")
         for i in range(len(reader.row_groups)):
             reader.read_row_group(i, dictionary=reader.dictionary_columns)
     except HudiServicesError as e:
@@ -403,7 +403,7 @@ def test_a_range_with_nan_is_not_told(tmp_path):
     """Spark holds NaN for the greatest number; a footer whose range leaves it out would hide the row from a filter."""
     table = pa.table({"a": [1.0, float("nan"), None], "b": [1.0, 2.0, None], "s": [{"x": 1.0}, None, {"x": 2.0}]})
     pq.write_table(table, tmp_path / "in.parquet")
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     reader = open_base_file(storage, "in.parquet")
     writer = BaseFileWriter(storage, "out.parquet", reader.schema)
     writer.write(reader.read_row_group(0))

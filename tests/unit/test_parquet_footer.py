@@ -12,8 +12,8 @@ from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.errors import CorruptFile, NotFound
 from hudi_services.model import BaseFile, FileSlice
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.footer import Physical, parse_footer, read_footer
+from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
 
@@ -100,7 +100,7 @@ BAD = {
 def test_what_is_no_parquet_file_is_named(tmp_path, data):
     (tmp_path / "bad.parquet").write_bytes(data)
     with pytest.raises(CorruptFile, match=r"bad\.parquet"):
-        read_footer(ObjectStorage(str(tmp_path)), "bad.parquet")
+        read_footer(open_storage(str(tmp_path)), "bad.parquet")
 
 
 def test_a_truncated_file_is_corrupt_wherever_it_ends(tmp_path):
@@ -108,12 +108,12 @@ def test_a_truncated_file_is_corrupt_wherever_it_ends(tmp_path):
     for end in (len(data) - 1, len(data) - 5, len(data) // 2, 4, 3):
         (tmp_path / "cut.parquet").write_bytes(data[:end])
         with pytest.raises(CorruptFile, match=r"cut\.parquet"):
-            read_footer(ObjectStorage(str(tmp_path)), "cut.parquet")
+            read_footer(open_storage(str(tmp_path)), "cut.parquet")
 
 
 def test_a_missing_file_is_not_found(tmp_path):
     with pytest.raises(NotFound):
-        read_footer(ObjectStorage(str(tmp_path)), "none.parquet")
+        read_footer(open_storage(str(tmp_path)), "none.parquet")
 
 
 def test_footers_of_many_files_are_read_in_order(tmp_path):
@@ -123,7 +123,7 @@ def test_footers_of_many_files_are_read_in_order(tmp_path):
         pq.write_table(pa.table({"a": range(rows)}), tmp_path / name)
         file = BaseFile("", name, str(rows), "0-0-0", "1", (tmp_path / name).stat().st_size)
         files.append(FileSlice.of_base(file))
-    source = BaseFileSlices(ObjectStorage(str(tmp_path)))
+    source = BaseFileSlices(open_storage(str(tmp_path)))
     found = describe(source, files, lambda one, facts: (one.files[0].name, facts.rows))
     assert found == [(f"{rows}.parquet", rows) for rows in range(40)]
     (tmp_path / "7.parquet").unlink()

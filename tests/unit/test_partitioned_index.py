@@ -11,7 +11,7 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import ConfigError, UnsupportedTable
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 
 from ..interop.pristine import Pristine
 from .faulty_storage import FaultyStorage, Killed
@@ -105,7 +105,7 @@ def test_every_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     paths = pa.array(["a-b", "new_1-x"] * 6)
     new = old.set_column(old.column_names.index("part"), old.schema.field("part"), paths)
 
-    def upsert(storage: ObjectStorage | None = None) -> None:
+    def upsert(storage: Storage | None = None) -> None:
         write(path, "upsert", new, storage, **OPTIONS)
 
     first, log = seen(path), FaultyStorage(str(path))

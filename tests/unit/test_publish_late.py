@@ -14,10 +14,11 @@ from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo, StorageError
 from hudi_services.jobs import clustering, recover
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import Mode, RecoverRequest
+from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
@@ -55,9 +56,7 @@ class Table:
         """What runs said of their waits."""
         self.update, self.begin, self.end, self.made = others.update, others.begin, others.end, others.made
 
-    def cluster(
-        self, engine: LocalEngine | None = None, storage: ObjectStorage | None = None, **options: str
-    ) -> Report:
+    def cluster(self, engine: LocalEngine | None = None, storage: Storage | None = None, **options: str) -> Report:
         wanted = clustering_request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
         wanted = replace(wanted, on_wait=lambda _, what: self.waits.append(what))
         return clustering.schedule_and_execute(wanted, storage, engine or LocalEngine())
@@ -141,7 +140,7 @@ def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     table.end(begun[0])
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
-    class Ends(ObjectStorage):
+    class Ends(LocalStorage):
         """The writer ends when we have looked at it for the third time."""
 
         looks = 0
@@ -179,7 +178,7 @@ def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -
     one = table.slices[0]
     shown: list[int] = []
 
-    class Begins(ObjectStorage):
+    class Begins(LocalStorage):
         ts = ""
 
         def create(self, path: str, data: bytes) -> None:
@@ -305,7 +304,7 @@ def test_taking_back_leaves_the_metadata_of_a_writer_alone(way: str, release: st
 def test_nothing_is_left_when_it_cannot_begin(way: str, tmp_path: Path) -> None:
     table = Table("1.2.0", tmp_path, way)
 
-    class Full(ObjectStorage):
+    class Full(LocalStorage):
         """The disk is full when the inflight file is to be written."""
 
         def create(self, path: str, data: bytes) -> None:
@@ -344,7 +343,7 @@ def test_a_writer_that_begins_too_late_to_be_seen_is_told(way: str, tmp_path: Pa
     table = Table("1.2.0", tmp_path, way)
     begun: list[str] = []
 
-    class Begins(ObjectStorage):
+    class Begins(LocalStorage):
         """A write begins right before the completed file is created."""
 
         def create(self, path: str, data: bytes) -> None:

@@ -15,12 +15,13 @@ from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, Corr
 from hudi_services.file_names import base_file_name
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 
 from .archives import unpack_archived
 from .faulty_storage import FaultyStorage, Killed
@@ -95,7 +96,7 @@ def test_there_and_back(path: Path) -> None:
     restored = run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
     assert tree(path) == before
-    assert list_quarantines(ObjectStorage(str(path))) == []
+    assert list_quarantines(open_storage(str(path))) == []
 
 
 def test_the_manifest(path: Path) -> None:
@@ -224,7 +225,7 @@ def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
     (path / "p1" / shorter.name).write_bytes(b"x")
     lengths: list[int] = []
 
-    class Watched(ObjectStorage):
+    class Watched(LocalStorage):
         def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
             assert not path.endswith(".parquet")
             return super().read(path, limit)
@@ -337,7 +338,7 @@ def test_the_listing_of_quarantines(path: Path) -> None:
     run(path, OrphanFilesMode.QUARANTINE)
     with pytest.raises(NothingToDo):
         run(path, OrphanFilesMode.FIND)
-    (one,) = list_quarantines(ObjectStorage(str(path)))
+    (one,) = list_quarantines(open_storage(str(path)))
     assert one.held.files == 12 and abs((SystemClock().now() - one.created).total_seconds()) < 60
 
 
@@ -356,14 +357,14 @@ def moves(storage: Storage) -> None:
 
 
 def test_moving_a_local_file(tmp_path: Path) -> None:
-    moves(ObjectStorage(str(tmp_path)))
+    moves(open_storage(str(tmp_path)))
 
 
 def test_checksum_twins_go_with_their_files(tmp_path: Path) -> None:
     """Hadoop would refuse a file that comes back to the twin of another."""
     for name in (".a.crc", "a", ".b.crc"):
         (tmp_path / name).write_bytes(b"x")
-    ObjectStorage(str(tmp_path)).move("a", "b")
+    open_storage(str(tmp_path)).move("a", "b")
     assert os.listdir(tmp_path) == ["b"]
 
 
@@ -372,7 +373,7 @@ def test_uploads_are_listed(tmp_path: Path) -> None:
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"12345")
-    found = ObjectStorage(str(tmp_path)).list_staged()
+    found = open_storage(str(tmp_path)).list_staged()
     assert sorted((file.path, file.size) for file in found) == [("c#3", 5), ("p/a.parquet#1", 5), ("p/a.parquet#12", 5)]
 
 
@@ -389,5 +390,5 @@ def test_a_folder_that_vanishes_while_uploads_are_listed(tmp_path: Path, monkeyp
         return real(folder)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    (found,) = ObjectStorage(str(tmp_path)).list_staged()
+    (found,) = open_storage(str(tmp_path)).list_staged()
     assert found.path == "a/b.parquet#1" and not (tmp_path / "markers").exists()

@@ -22,7 +22,7 @@ from hudi_services.codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from hudi_services.errors import CorruptFile
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived import ArchivedTimes
@@ -52,7 +52,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(tables: Path, release: str, name: str) -> tuple[TableConfig, Timeline]:
-    storage = ObjectStorage(str(tables / release / name))
+    storage = open_storage(str(tables / release / name))
     config = TableConfig.load(storage)
     return config, Timeline.open(storage, config)
 

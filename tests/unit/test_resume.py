@@ -32,7 +32,6 @@ from hudi_services.errors import ConflictError, CorruptFile, JobLost, NothingToD
 from hudi_services.jobs import clustering, recover
 from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata, LogCounts
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.model import OrphanKind
 from hudi_services.rewriting.resume import rewrite_once
@@ -45,6 +44,9 @@ from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.runs.retries import run_with_retries
 from hudi_services.snapshot import Snapshot
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed
@@ -76,7 +78,7 @@ class Planned:
 
     def execute(
         self,
-        storage: ObjectStorage | None = None,
+        storage: Storage | None = None,
         engine: LocalEngine | None = None,
         *,
         all_or_nothing: bool = False,
@@ -519,7 +521,7 @@ def empty_note(table: Planned, note: Path) -> None:
 
 
 def file_of(table: Planned, note: Path) -> Path:
-    group = read_checkpoint(ObjectStorage(str(table.path)), table.ts, note.stem.removeprefix("group-"))
+    group = read_checkpoint(open_storage(str(table.path)), table.ts, note.stem.removeprefix("group-"))
     return table.path / group.files[0].path
 
 
@@ -570,17 +572,17 @@ NOTE = Checkpoint(
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> ObjectStorage:
-    return ObjectStorage(str(tmp_path_factory.mktemp("notes")))
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Storage:
+    return open_storage(str(tmp_path_factory.mktemp("notes")))
 
 
-def test_a_note_is_what_was_noted(shelf: ObjectStorage) -> None:
+def test_a_note_is_what_was_noted(shelf: Storage) -> None:
     save_checkpoint(shelf, "1", NOTE)
     assert repr(read_checkpoint(shelf, "1", "ab")) == repr(NOTE)
 
 
 @pytest.mark.parametrize("path", ["p=1/a-0_0-0-0_1.parquet", "../p/a-0_0-0-0_4.parquet", ".hoodie/hoodie.properties"])
-def test_a_note_names_files_of_its_attempt(path: str, shelf: ObjectStorage) -> None:
+def test_a_note_names_files_of_its_attempt(path: str, shelf: Storage) -> None:
     """What it names becomes part of the commit."""
     save_checkpoint(shelf, "4", replace(NOTE, files=(replace(NOTE.files[0], path=path),)))
     with pytest.raises(CorruptFile, match="it names files of others"):
@@ -588,14 +590,14 @@ def test_a_note_names_files_of_its_attempt(path: str, shelf: ObjectStorage) -> N
 
 
 @given(st.binary() | st.from_regex(r'\{"sum": ?[0-9"\[{]*\}?', fullmatch=True).map(str.encode))
-def test_whatever_stands_in_a_note(shelf: ObjectStorage, content: bytes) -> None:
+def test_whatever_stands_in_a_note(shelf: Storage, content: bytes) -> None:
     shelf.put(f"{checkpoint_folder('2')}/group-ab.json", content)
     with pytest.raises(CorruptFile):
         read_checkpoint(shelf, "2", "ab")
 
 
 @given(st.data())
-def test_a_note_with_a_changed_byte(shelf: ObjectStorage, data: st.DataObject) -> None:
+def test_a_note_with_a_changed_byte(shelf: Storage, data: st.DataObject) -> None:
     save_checkpoint(shelf, "3", NOTE)
     path = f"{checkpoint_folder('3')}/group-ab.json"
     content = bytearray(shelf.read(path))
@@ -626,7 +628,7 @@ def task_in(folder: Path, sort: tuple[SortColumn, ...] = ()) -> RewriteTask:
     for name in ("one", "two"):
         pq.write_table(rows, folder / f"{name}.parquet")
     inputs = ("one.parquet", "two.parquet")
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     return RewriteTask(
         storage, "20260101000000000", "", *slices_in(storage, *inputs), ("a-0",),
         sort, "LINEAR", None, (), True, FileSettings(), indexed=(*rows.column_names, "nested.x"),
@@ -667,7 +669,7 @@ def test_a_note_of_files_of_another_attempt(tmp_path: Path) -> None:
         assert not rewrite_once(task, "0-0-2").taken_over
 
 
-class _Full(ObjectStorage):
+class _Full(LocalStorage):
     def put(self, path: str, data: bytes) -> None:
         raise StorageError(f"{path}: no space left")
 

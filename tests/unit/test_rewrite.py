@@ -8,12 +8,12 @@ import pytest
 
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import CheckFailed
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.rewriting import rewrite as rewriting
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in
 
@@ -22,7 +22,7 @@ INSTANT = "20260101000000000"
 
 def rewrite(folder: Path, *inputs: str, meta_fields: bool = True, sort: tuple[SortColumn, ...] = ()) -> RewriteResult:
     """Into one file; the inputs are newest first."""
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     task = RewriteTask(
         storage,
         INSTANT,

@@ -20,10 +20,10 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.records.keys import COLUMN_STATS
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import IndexRequest, ValidateRequest
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .corruptions import do_damage, wrong_column_stats, wrong_listing
@@ -59,7 +59,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return unpack(request.param, tmp_path)
 
 
-class Acts(ObjectStorage):
+class Acts(LocalStorage):
     """Others act once, right before or right after we create or move a file whose path has this `text`."""
 
     def __init__(self, path: Path, text: str, act: Callable[[], object], *, afterwards: bool = True) -> None:

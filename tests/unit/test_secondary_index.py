@@ -20,7 +20,7 @@ import hudi_services
 from hudi_services.derived_indexes.secondary_index import SecondaryIndex, secondary_keys
 from hudi_services.errors import UnsupportedTable
 from hudi_services.metadata.records.model import SecondaryRecord
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 
 from ..interop.pristine import Pristine
 from .faulty_storage import FaultyStorage, Killed
@@ -174,7 +174,7 @@ def test_every_write_may_be_the_last(path: Path, release: str, tmp_path: Path) -
     shutil.copytree(path, made)
     new = next(new for operation, new in batches(rows, 5) if operation == "upsert")
 
-    def upsert(storage: ObjectStorage | None = None) -> None:
+    def upsert(storage: Storage | None = None) -> None:
         write(path, "upsert", new, storage, **OPTIONS)
 
     before, log = (seen(path), indexed(path)), FaultyStorage(str(path))

@@ -19,7 +19,7 @@ from hudi_services.metadata.record_index.shard_keys import ShardKeys
 from hudi_services.metadata.record_index.shards import Shards
 from hudi_services.metadata.records.schema import stored_schema
 from hudi_services.model import BaseFile, FileSlice
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.stores import open_storage
 
 SCHEMA = stored_schema("1.2.0")
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.text(max_size=6), st.integers(0, 1)), max_size=40)
@@ -37,7 +37,7 @@ def test_ranges_hold_every_key_once(
 
 def _check_ranges(runs: list[list[tuple[int, str, int]]], limit: int, tmp_path_factory: object) -> None:
     folder = tmp_path_factory.mktemp("runs")  # type: ignore[attr-defined]
-    storage = ObjectStorage(str(folder))
+    storage = open_storage(str(folder))
     paths, expected = [], {}
     for number, rows in enumerate(runs):
         locations = [Location("p", f"file-{number}-{i}", 1000 + number) for i in range(2)]
@@ -58,7 +58,7 @@ def _check_ranges(runs: list[list[tuple[int, str, int]]], limit: int, tmp_path_f
 
 
 def test_ranges_are_of_even_size(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     notes = {"locations": json.dumps([["", "f", 1]])}
     count = 20_000
     for number in range(3):
@@ -73,7 +73,7 @@ def test_ranges_are_of_even_size(tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 40 << 20) | st.integers(0, 1 << 20), max_size=150))
 def test_small_slices_share_a_task(sizes: list[int]) -> None:
     """All slices are read, in their order; a task has several only when they are small."""
-    storage = ObjectStorage("/nowhere")
+    storage = open_storage("/nowhere")
     bases = [
         BaseFile("p", f"f-{i}_0_1.parquet", f"f-{i}", "0-1-0", "20260101000000000", size)
         for i, size in enumerate(sizes)

@@ -11,10 +11,10 @@ from hudi_services.base_files import row_selection
 from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.base_files.row_selection import take_rows
 from hudi_services.errors import ConfigError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.rows.sorting import RowSorter
+from hudi_services.stores import open_storage
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i": (pa.int32(), st.integers(-5, 5)),
@@ -43,7 +43,7 @@ ORDER = st.lists(
 def schema(tmp_path_factory: pytest.TempPathFactory) -> FileSchema:
     folder = tmp_path_factory.mktemp("sorting")
     pq.write_table(SCHEMA.empty_table(), folder / "x.parquet")
-    return open_base_file(ObjectStorage(str(folder)), "x.parquet").schema
+    return open_base_file(open_storage(str(folder)), "x.parquet").schema
 
 
 def comparable(value: Any) -> Any:

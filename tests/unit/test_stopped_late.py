@@ -16,9 +16,9 @@ from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, PartlyDone, StorageError
 from hudi_services.jobs import clustering, rollback
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import Mode
+from hudi_services.stores.local import LocalStorage
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import NO_HEARTBEAT, both, repair
@@ -28,7 +28,7 @@ from .test_publish_late import Table
 from .test_salvage import Meanwhile, rows
 
 
-class Stopped(ObjectStorage):
+class Stopped(LocalStorage):
     """Storage of a process that is stopped before it moves the file number `at`, and loses its leases."""
 
     def __init__(self, table: Table, at: int, meanwhile: Callable[[], object]) -> None:
@@ -159,7 +159,7 @@ def test_the_plan_of_a_run_that_is_alive_is_left_alone(release: str, tmp_path: P
     table, found = Table(release, tmp_path, "STAGED"), list[bool]()
     settings = TransactionSettings(abandoned_millis=0)
 
-    class Looks(ObjectStorage):
+    class Looks(LocalStorage):
         def move(self, source: str, target: str) -> None:
             now = open_local(table.path)
             found.extend(liveness(now, one, settings).alive for one in now.timeline.pending_clusterings())
@@ -175,7 +175,7 @@ def test_the_store_reports_an_error_although_it_has_stored_the_file(name: str, t
     """The run says what is true, and leaves nothing: no later run tells of a clustering that was killed."""
     table = Table("1.2.0", tmp_path, "STAGED", metadata=True)
 
-    class Stutters(ObjectStorage):
+    class Stutters(LocalStorage):
         def create(self, path: str, data: bytes) -> None:
             super().create(path, data)
             self._stutter(path)

@@ -13,23 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile, NotFound, StorageError, SymbolicLink
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.paths import is_below
 from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores import open_storage
 from hudi_services.table.partitions import StorageLister
 
 
 def test_what_a_killed_writer_left_is_deleted_with_the_file(tmp_path: Path) -> None:
     for name in ("a.parquet", "a.parquet#1", "a.parquet#2", ".a.parquet.crc", "b.parquet#1"):
         (tmp_path / name).write_bytes(b"x")
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.delete_output("a.parquet")
     storage.delete_output("nowhere/a.parquet")
     assert os.listdir(tmp_path) == ["b.parquet#1"]
 
 
 def test_a_folder_that_cannot_be_looked_at_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     assert storage.list_dir("nowhere") == ([], [])
     assert storage.list_tree("nowhere") == []
 
@@ -48,7 +48,7 @@ def test_partitions_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if folder[0] == "a":
             (tmp_path / folder / ".hoodie_partition_metadata").write_bytes(b"")
             (tmp_path / folder / "f.parquet").write_bytes(b"1234")
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     asked: list[str] = []
     original = storage.list_dir
     monkeypatch.setattr(storage, "list_dir", lambda path: (asked.append(path), original(path))[1])
@@ -59,7 +59,7 @@ def test_partitions_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_only_what_was_seen_is_replaced(tmp_path: Path) -> None:
-    replaces(ObjectStorage(str(tmp_path)))
+    replaces(open_storage(str(tmp_path)))
 
 
 def replaces(storage: Storage) -> None:
@@ -76,12 +76,12 @@ def replaces(storage: Storage) -> None:
     assert storage.head("lock") is None
 
 
-def write(storage: ObjectStorage, path: str) -> None:
+def write(storage: Storage, path: str) -> None:
     with storage.open_output(path) as file:
         file.write(b"x")
 
 
-Deed = Callable[[ObjectStorage, str], object]
+Deed = Callable[[Storage, str], object]
 ON_FILES: dict[str, Deed] = {
     "read": lambda storage, path: storage.read(path),
     "read_range": lambda storage, path: storage.read_range(path, 0, 1),
@@ -134,7 +134,7 @@ def test_the_door(deed: str, path: str, base: Path) -> None:
     """Nothing is touched for a path that leads out, not even the checksum twin, nor another path of the same call."""
     before = everything(base.parent)
     with pytest.raises(CorruptFile) as told:
-        ON_FILES[deed](ObjectStorage(str(base)), path)
+        ON_FILES[deed](open_storage(str(base)), path)
     assert repr(path) in told.value.message and told.value.hint
     assert everything(base.parent) == before
 
@@ -144,7 +144,7 @@ def test_the_door(deed: str, path: str, base: Path) -> None:
 def test_the_door_of_folders(deed: str, path: str, base: Path) -> None:
     before = everything(base.parent)
     with pytest.raises(CorruptFile, match="leaves"):
-        ON_FOLDERS[deed](ObjectStorage(str(base)), path)
+        ON_FOLDERS[deed](open_storage(str(base)), path)
     assert everything(base.parent) == before
 
 
@@ -152,7 +152,7 @@ def test_the_door_of_object_stores() -> None:
     """Before anybody is asked."""
     for deed in (*ON_FILES.values(), *ON_FOLDERS.values()):
         with pytest.raises(CorruptFile, match="leaves s3://nowhere/table"):
-            deed(ObjectStorage("s3://nowhere/table"), "../other/f")
+            deed(open_storage("s3://nowhere/table"), "../other/f")
 
 
 @given(st.text(st.sampled_from("./a%\\#~ \t"), max_size=8))
@@ -168,7 +168,7 @@ def test_nothing_goes_through_a_link(deed: str, base: Path) -> None:
     out = everything(base.parent / "out")
     path = "link/d" if deed in ON_FOLDERS else "link/f"
     with pytest.raises(SymbolicLink, match="base/link is a symbolic link"):
-        {**ON_FILES, **ON_FOLDERS}[deed](ObjectStorage(str(base)), path)
+        {**ON_FILES, **ON_FOLDERS}[deed](open_storage(str(base)), path)
     assert everything(base.parent / "out") == out
 
 
@@ -177,7 +177,7 @@ def test_nothing_goes_through_a_link(deed: str, base: Path) -> None:
 def test_a_link_itself_goes(deed: str, target: str, base: Path) -> None:
     (base / "link").symlink_to(base.parent / "out" / target)
     out = everything(base.parent / "out")
-    {**ON_FILES, **ON_FOLDERS}[deed](ObjectStorage(str(base)), "link")
+    {**ON_FILES, **ON_FOLDERS}[deed](open_storage(str(base)), "link")
     assert not (base / "link").is_symlink() and everything(base.parent / "out") == out
 
 
@@ -191,7 +191,7 @@ def test_a_folder_goes_with_all_that_is_in_it(base: Path) -> None:
         (folder / name).symlink_to(base.parent / target)
     os.mkfifo(folder / "pipe")
     out = everything(base.parent / "out")
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     storage.delete_tree("p/folder")
     storage.delete_tree("p/folder")
     assert os.listdir(base / "p") == ["a"] and everything(base.parent / "out") == out
@@ -209,7 +209,7 @@ def test_what_listings_give(base: Path) -> None:
     server = socket.socket(socket.AF_UNIX)
     server.bind(os.path.relpath(base / "p/socket"))
     server.close()
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     files, folders = storage.list_dir("p")
     assert folders == ["p/b", "p/to_d", "p/up"]
     names = ["p/a", "p/e#x", "p/g", "p/to_f", "p/to_itself"]
@@ -234,14 +234,14 @@ def test_what_listings_give(base: Path) -> None:
 
 def test_a_partition_may_look_like_an_upload(tmp_path: Path) -> None:
     """obstore's own listing hides such a folder: rows would be lost."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.create("x=#1/f", b"1")
     assert storage.list_dir("")[1] == ["x=#1"] and storage.read("x=#1/f") == b"1"
 
 
 def test_the_root_may_be_a_link(base: Path) -> None:
     (base.parent / "link").symlink_to(base)
-    storage = ObjectStorage(str(base.parent / "link"))
+    storage = open_storage(str(base.parent / "link"))
     storage.create("p/b", b"2")
     assert storage.read("p/a") == b"1234" and len(storage.list_tree("")) == 2
     storage.delete_tree("p")
@@ -249,7 +249,7 @@ def test_the_root_may_be_a_link(base: Path) -> None:
 
 
 def test_reading(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     pread, size = os.pread, 4
 
     def in_pieces(file: int, length: int, start: int) -> bytes:
@@ -295,7 +295,7 @@ def test_folders_however_deep(depth: int, name: str, seen: int, base: Path) -> N
     What no path can name is no file of the table; a folder goes with it.
     """
     nest(base / "d", depth, name)
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     lstat, looks = os.lstat, 0
 
     def counted(*given: Any, **named: Any) -> os.stat_result:
@@ -321,7 +321,7 @@ def test_folders_however_deep(depth: int, name: str, seen: int, base: Path) -> N
 
 def test_empty_folders_however_deep(base: Path) -> None:
     nest(base / "d", 1200)
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     for file in storage.list_tree("d"):
         storage.move(file.path, f"e/{file.path}")
         storage.delete(f"e/{file.path}")
@@ -333,7 +333,7 @@ def test_empty_folders_however_deep(base: Path) -> None:
 @pytest.mark.parametrize("path", ["n" * 256, "p/" + "n" * 256 + "/f", "n/" * 2100 + "f"])
 def test_what_no_path_can_name_is_not_there(path: str, base: Path) -> None:
     before = everything(base)
-    storage = ObjectStorage(str(base))
+    storage = open_storage(str(base))
     assert storage.head(path) is None and storage.list_dir(path) == ([], []) and storage.list_tree(path) == []
     assert storage.list_new(path, set()) == []
     for deed in ("delete", "delete_output", "delete_tree", "remove_empty_dirs"):
@@ -359,12 +359,12 @@ def test_a_folder_that_is_moved_while_it_goes(base: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "unlink", moving)
     out = everything(base.parent / "out")
     with pytest.raises(StorageError, match="was moved while it was deleted"):
-        ObjectStorage(str(base)).delete_tree("p")
+        open_storage(str(base)).delete_tree("p")
     assert {path: found for path, found in everything(base.parent / "out").items() if "out/c" not in path} == out
 
 
 def test_who_looks_while_files_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     for name in ("a", "b", "c"):
         storage.create(f"p/{name}", b"1")
     scandir = os.scandir

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from hudi_services.errors import CheckFailed, CorruptFile, StorageError, TableNotFound, UnsupportedTable
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -31,7 +33,7 @@ class StillClock:
 CLOCK = StillClock()
 
 
-class FailingStorage(ObjectStorage):
+class FailingStorage(LocalStorage):
     """Refuses all writes after the first `allowed` ones, as a process that dies would."""
 
     allowed = 0
@@ -58,14 +60,14 @@ def text(properties: dict[str, str]) -> bytes:
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
 
 
-def table(tmp_path: Path, **more: str) -> ObjectStorage:
+def table(tmp_path: Path, **more: str) -> Storage:
     """A table whose further keys are given with "__" for "."."""
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(PROPERTIES, text(MINIMAL | {key.replace("__", "."): value for key, value in more.items()}))
     return storage
 
 
-def load(storage: ObjectStorage) -> TableConfig:
+def load(storage: Storage) -> TableConfig:
     return TableConfig.load(storage, clock=CLOCK)
 
 
@@ -132,13 +134,13 @@ def test_the_metadata_table_has_its_own(tmp_path: Path) -> None:
 
 def test_no_table(tmp_path: Path) -> None:
     with pytest.raises(TableNotFound, match=str(tmp_path)):
-        load(ObjectStorage(str(tmp_path)))
+        load(open_storage(str(tmp_path)))
     with pytest.raises(TableNotFound, match="nowhere"):
-        load(ObjectStorage(str(tmp_path / "nowhere")))
+        load(open_storage(str(tmp_path / "nowhere")))
 
 
 def test_a_table_without_properties(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(".hoodie/timeline/1.commit", b"")
     with pytest.raises(CorruptFile, match=r"hoodie\.properties is missing"):
         load(storage)
@@ -158,7 +160,7 @@ def test_a_table_without_properties(tmp_path: Path) -> None:
     ],
 )
 def test_broken_properties_are_named(tmp_path: Path, data: bytes) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(PROPERTIES, data)
     with pytest.raises(CorruptFile, match=f"{tmp_path}/{PROPERTIES}"):
         load(storage)
@@ -166,7 +168,7 @@ def test_broken_properties_are_named(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"\x00", text({**MINIMAL, "hoodie.table.checksum": "1"})])
 def test_a_valid_backup_is_used(tmp_path: Path, data: bytes | None) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(BACKUP, text(MINIMAL))
     if data is not None:
         storage.put(PROPERTIES, data)
@@ -174,7 +176,7 @@ def test_a_valid_backup_is_used(tmp_path: Path, data: bytes | None) -> None:
 
 
 def test_a_broken_backup_does_not_hide_the_file(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(PROPERTIES, b"\x00")
     storage.put(BACKUP, b"\x00")
     with pytest.raises(CorruptFile, match=f"{PROPERTIES} "):
@@ -188,7 +190,7 @@ def test_unsupported_versions(tmp_path: Path, version: str, layout: str) -> None
 
 
 def test_a_missing_file_is_looked_for_again(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     storage.put(".hoodie/timeline/1.commit", b"")
 
     class Rescue(StillClock):
@@ -237,7 +239,7 @@ def test_an_update_that_stops_leaves_a_readable_table(tmp_path: Path, allowed: i
 
 
 def test_an_update_that_does_not_read_back(tmp_path: Path) -> None:
-    class Forgetful(ObjectStorage):
+    class Forgetful(LocalStorage):
         def create(self, path: str, data: bytes) -> None:
             super().create(path, data.replace(b"k=new\n", b""))
 
@@ -256,7 +258,7 @@ def _truncated(data: bytes) -> list[bytes]:
     "damage", [_truncated, lambda data: [data[:n] + b"\x00" + data[n + 1 :] for n in range(len(data))]]
 )
 def test_any_damage_reads_or_fails_typed(tmp_path: Path, damage: Callable[[bytes], list[bytes]]) -> None:
-    storage: Any = ObjectStorage(str(tmp_path))
+    storage: Any = open_storage(str(tmp_path))
     for data in damage(text(MINIMAL)):
         storage.put(PROPERTIES, data)
         with contextlib.suppress(CorruptFile, UnsupportedTable):

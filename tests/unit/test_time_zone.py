@@ -15,8 +15,8 @@ from hudi_services.clock import SLOWEST, format_instant, next_instant, parse_ins
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.runs.request import Mode
+from hudi_services.stores import open_storage
 from hudi_services.table.time_zone import check_zone, drawing_zone
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State
@@ -36,7 +36,7 @@ def timeline(folder: Path, ahead: timedelta, every: timedelta, zone: str = "LOCA
         file.write_bytes(b"")
         written = NOW + timedelta(hours=7) if copied else moment
         os.utime(file, (written.timestamp(), written.timestamp()))
-    return Timeline.load(ObjectStorage(str(folder)), LayoutV2(), "", zone)
+    return Timeline.load(open_storage(str(folder)), LayoutV2(), "", zone)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def written(events: Iterable[tuple[str, datetime]]) -> Timeline:
     instants = tuple(
         Instant(ts, Action.COMMIT, State.REQUESTED, None, f"{ts}.commit.requested") for ts in sorted(begun)
     )
-    return Timeline(ObjectStorage("/nowhere"), LayoutV2(), "", "LOCAL", instants, {}, begun)
+    return Timeline(open_storage("/nowhere"), LayoutV2(), "", "LOCAL", instants, {}, begun)
 
 
 def reading(moment: datetime, quarters: int) -> str:

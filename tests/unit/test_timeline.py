@@ -13,7 +13,8 @@ from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clusteri
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.errors import AlreadyExists, ConflictError, CorruptFile, NotFound
 from hudi_services.model import CommitMetadata
-from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.timeline.active import Timeline, new_instant
 from hudi_services.timeline.archived import ArchivedTimes
@@ -40,7 +41,7 @@ class FixedClock:
 
 
 def load(tmp_path: Path, files: dict[str, bytes], version: int = 9, folder: str = FOLDER) -> Timeline:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     for name, data in files.items():
         storage.put(f"{folder}/{name}", data)
     return Timeline.load(storage, layout_for(VERSIONS[version]), folder, "UTC")
@@ -222,8 +223,8 @@ def test_new_instants_are_greater_than_all_times(tmp_path: Path) -> None:
     assert new_instant(timeline, clock, after=ts) == "20261121060001000"
 
 
-def _history(tmp_path: Path, files: dict[str, list[tuple[str, str]]], listed: list[str]) -> ObjectStorage:
-    storage = ObjectStorage(str(tmp_path))
+def _history(tmp_path: Path, files: dict[str, list[tuple[str, str]]], listed: list[str]) -> Storage:
+    storage = open_storage(str(tmp_path))
     for name, rows in files.items():
         table = pa.table({"instantTime": [a for a, _ in rows], "completionTime": [b for _, b in rows]})
         out = io.BytesIO()
@@ -251,7 +252,7 @@ def test_archived_times(tmp_path: Path) -> None:
 
 
 def test_no_archive(tmp_path: Path) -> None:
-    assert ArchivedTimes(ObjectStorage(str(tmp_path)), "h").completion_time("1") is None
+    assert ArchivedTimes(open_storage(str(tmp_path)), "h").completion_time("1") is None
 
 
 def test_broken_archives_are_named(tmp_path: Path) -> None:

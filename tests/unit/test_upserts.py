@@ -17,9 +17,9 @@ from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Nothin
 from hudi_services.ingest import write_tasks
 from hudi_services.jobs import writing
 from hudi_services.merging import merged_logs
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.storage import Storage
 from hudi_services.table.view import FileSystemView
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import distinct_rows
@@ -173,7 +173,7 @@ def test_batches_beside_a_model(
     assert table.validate(strict=True).ok
 
 
-def write(path: Path, operation: str, new: pa.Table, storage: ObjectStorage | None = None, **more: str) -> None:
+def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = None, **more: str) -> None:
     options = resolve([("test", {**FILTERS, **more})])
     wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation(operation))
     if wanted.operation.needs_rows:

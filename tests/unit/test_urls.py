@@ -12,8 +12,8 @@ from obstore import exceptions as obx
 
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, StorageError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import lock_keys, resolve
+from hudi_services.stores import open_storage
 from hudi_services.urls import check_url, message_without_secrets, without_secrets
 
 from .tables import digest, unpack
@@ -109,15 +109,15 @@ def test_a_lock_folder_of_the_table_is_not_repeated_either(tmp_path: Path, capfd
 def test_places_are_taken(url: str) -> None:
     check_url(url)
     assert without_secrets(url) == url
-    ObjectStorage(url)
+    open_storage(url)
     assert resolve([("x", {lock_keys.LOCK_FOLDER.key: url})])[lock_keys.LOCK_FOLDER] == url
 
 
 def test_the_host_of_a_file_url_is_not_dropped() -> None:
     with pytest.raises(ConfigError, match="names the host data") as caught:
-        ObjectStorage("file://data/rides")
+        open_storage("file://data/rides")
     assert "file:///data/rides" in caught.value.hint
-    assert ObjectStorage("file:///data/rides").root == ObjectStorage("file:/data/rides").root == "/data/rides"
+    assert open_storage("file:///data/rides").root == open_storage("file:/data/rides").root == "/data/rides"
 
 
 @given(user=st.text("abc:/@?#% é", max_size=8), rest=st.text(max_size=20))
@@ -132,7 +132,7 @@ def test_any_text_is_a_place_or_a_sentence(user: str, rest: str) -> None:
 
 @pytest.mark.parametrize("path", LIKE_PATHS)
 def test_what_is_like_a_url_is_no_path(path: str) -> None:
-    for take in (check_url, ObjectStorage):
+    for take in (check_url, open_storage):
         with pytest.raises(
             ConfigError, match=r"^the URL (.*holds a user|is neither a path nor a URL|begins or ends with a blank)"
         ) as e:
@@ -191,7 +191,7 @@ def test_an_endpoint_with_a_password_is_not_repeated(
 ) -> None:
     for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"):
         monkeypatch.setenv(name, f"http://KEY:{SECRET}@localhost:1/")
-    storage = ObjectStorage("s3://bucket/rides")
+    storage = open_storage("s3://bucket/rides")
     with pytest.raises(StorageError) as error, storage.errors("x"):
         raise OSError(f"Error performing GET http://KEY:{SECRET}@localhost:1/bucket?list-type=2 in 3s - error sending")
     assert str(error.value) == "s3://bucket/rides/x: Error performing GET http://… in 3s - error sending"
@@ -257,6 +257,6 @@ def test_the_demo_of_the_shell_needs_no_import_to_refuse(tmp_path: Path) -> None
     ],
 )
 def test_a_store_without_credentials_says_where_they_come_from(said: str, is_about_credentials: bool) -> None:
-    with pytest.raises(StorageError) as caught, ObjectStorage("s3://lake/rides").errors("x"):
+    with pytest.raises(StorageError) as caught, open_storage("s3://lake/rides").errors("x"):
         raise obx.GenericError(said)
     assert ("the environment has no credentials for the store" in caught.value.hint) == is_about_credentials

@@ -37,13 +37,14 @@ from hudi_services.metadata.records.keys import (
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
 from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
 from hudi_services.model import CommitMetadata, FileSlice
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.report import CheckResult, Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import CleanRequest, ValidateRequest
 from hudi_services.runs.retries import run_with_retries
 from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
@@ -360,7 +361,7 @@ def test_a_file_that_is_listed_and_there_without_its_commit(tmp_path: Path) -> N
     assert {kind for index, kind, *_ in found(report) if index == FILES} == set()
 
 
-class Watched(ObjectStorage):
+class Watched(LocalStorage):
     """Calls `act` once, just before something that `trigger` recognises is read or listed."""
 
     def __init__(self, url: str, trigger: str, act: Callable[[], None]) -> None:
@@ -646,7 +647,7 @@ def test_a_broken_file_of_the_metadata_table_is_named(kind: str, tmp_path: Path)
 
 def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": None})
     report = run(path)
     assert (report.state, report.exit_code) == (Outcome.IDLE, 0)
@@ -654,7 +655,7 @@ def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
 
 def test_partitions_that_are_not_checked_are_told(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions.inflight": BLOOM_FILTERS})
     report = run(path)
     assert report.exit_code == 0
@@ -671,7 +672,7 @@ def test_an_index_of_keys_that_files_do_not_store(tmp_path: Path) -> None:
     """Hudi 1.2.0 builds record indexes of tables without meta fields."""
     path = unpack("1.2.0", tmp_path)
     index_bootstrap(wanted(path), engine=LocalEngine())
-    storage = ObjectStorage(str(path))
+    storage = open_storage(str(path))
     TableConfig.load(storage).update(storage, {"hoodie.populate.meta.fields": "false"})
     report = run(path)
     assert report.exit_code == 0 and (report.reason or "").endswith("; not checked: record_index")

@@ -18,13 +18,13 @@ from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.base_files.page_copy import RowGroupCopier
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile, column_records, untold_columns
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.chunk_stats import ColumnStats
 from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.parquet.file_schema import Leaf, node
 from hudi_services.parquet.footer import Physical
 from hudi_services.parquet.value_bounds import BoundsOf
+from hudi_services.storage import Storage
 
 from .parquet_samples import write_pyarrow
 
@@ -37,14 +37,14 @@ def leaves_of(reader: BaseFileReader) -> list[str]:
     return [leaf.dotted for leaf in reader.schema.leaves]
 
 
-def decoded(reader: BaseFileReader, storage: ObjectStorage, name: str = "new.parquet") -> tuple[ColumnStats, ...]:
+def decoded(reader: BaseFileReader, storage: Storage, name: str = "new.parquet") -> tuple[ColumnStats, ...]:
     with BaseFileWriter(storage, name, reader.schema, ranged=leaves_of(reader), row_group_bytes=32) as writer:
         for number in range(len(reader.row_groups)):
             writer.write(reader.read_row_group(number, dictionary=reader.dictionary_columns))
         return writer.close({}).columns
 
 
-def copied(reader: BaseFileReader, storage: ObjectStorage) -> tuple[ColumnStats, ...]:
+def copied(reader: BaseFileReader, storage: Storage) -> tuple[ColumnStats, ...]:
     if any(chunk.min is not None for group in reader.row_groups for chunk in group.columns):
         # pyarrow leaves NaN out of the bounds that it tells; parquet-mr and we tell none then.
         decoded(reader, storage, "mid.parquet")
@@ -57,7 +57,7 @@ def copied(reader: BaseFileReader, storage: ObjectStorage) -> tuple[ColumnStats,
         return copier.close({}).columns
 
 
-Way = Callable[[BaseFileReader, ObjectStorage], tuple[ColumnStats, ...]]
+Way = Callable[[BaseFileReader, Storage], tuple[ColumnStats, ...]]
 
 
 def ranges(folder: Path, table: pa.Table, way: Way, **options: Any) -> dict[str, ColumnStats]:

@@ -15,8 +15,8 @@ from hudi_services.commit.lease import Lease
 from hudi_services.errors import LockBusy
 from hudi_services.locking.file_system import FileSystemProvider
 from hudi_services.locking.protocol import LockWait
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options.lock_keys import FILE_SYSTEM_LOCK
+from hudi_services.stores import open_storage
 from hudi_services.waiting import Waiting
 
 from .tables import digest, unpack
@@ -83,7 +83,7 @@ def test_nothing_of_it_stays_when_the_lock_is_free(tmp_path: Path) -> None:
 
 
 def test_another_run_and_another_holder(tmp_path: Path) -> None:
-    storage = ObjectStorage(str(tmp_path))
+    storage = open_storage(str(tmp_path))
     told: list[tuple[Waiting, str]] = []
 
     def on_wait(wait: Waiting, what: str) -> None:

@@ -17,9 +17,11 @@ import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated
 from hudi_services.ingest import write_execution, write_tasks
 from hudi_services.jobs import writing
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.storage import Storage
+from hudi_services.stores import open_storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import base_files
 
@@ -306,7 +308,7 @@ def test_a_reader_gives_its_rows_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert table.insert(rows(0, 10)).report["rows"]["out"] == 10
 
 
-def insert(path: Path, new: pa.Table, storage: ObjectStorage | None = None) -> None:
+def insert(path: Path, new: pa.Table, storage: Storage | None = None) -> None:
     wanted = WriteRequest(base_path=str(path), options=resolve([("test", FILTERS)]), operation=WriteOperation.INSERT)
     report = writing.write(wanted, new.to_reader, storage)
     assert report.error is None
@@ -394,7 +396,7 @@ def test_every_type(tmp_path: Path) -> None:
     assert inner["fields"][0]["type"][1]["namespace"] == "hoodie.rides.rides_record.nested.a.b"
 
 
-class RolledBack(ObjectStorage):
+class RolledBack(LocalStorage):
     """A writer of Hudi, which cleans failed writes eagerly, takes ours for one as soon as it has a file."""
 
     def open_output(self, path: str) -> IO[bytes]:
@@ -414,5 +416,5 @@ def test_another_writer_rolls_it_back(version: int, tmp_path: Path) -> None:
     assert raised.value.exit_code == 4 and "LAZY" in raised.value.hint
     assert open_local(path).timeline.completed() == before
     assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 10
-    insert(path, rows(10, 20), ObjectStorage(str(path)))
+    insert(path, rows(10, 20), open_storage(str(path)))
     assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 20

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.errors import ConfigError
-from hudi_services.object_storage import ObjectStorage
 from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.column_type import parquet_type
+from hudi_services.stores import open_storage
 from hudi_services.table.partition_metafile import create_metafiles
 from hudi_services.writing.kept_rows import divided
 from hudi_services.writing.row_store import Place, RowStore
@@ -197,7 +197,7 @@ def test_every_type() -> None:
 
 
 def test_partition_metafiles(tmp_path: Path) -> None:
-    storage, wanted = ObjectStorage(str(tmp_path)), {"": "0", "a": "1", "a/b": "2"}
+    storage, wanted = open_storage(str(tmp_path)), {"": "0", "a": "1", "a/b": "2"}
     create_metafiles(storage, wanted, "7", in_base_format=False)
     # They are never written again.
     create_metafiles(storage, wanted, "8", in_base_format=False)

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from .errors import StorageError
+from ..errors import StorageError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a folder and nothing else, not even a link to a folder."""

@@ -19,10 +19,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 
-from .errors import AlreadyExists, StorageError, SymbolicLink
+from ..errors import AlreadyExists, StorageError, SymbolicLink
+from ..limits import check_size
+from ..paths import is_addressable, is_unicode
 from .folder_removal import FOLDER, remove_tree
-from .limits import check_size
-from .paths import is_addressable, is_unicode
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
 """The name of a local file that obstore has not finished; obstore accepts no other file with such a name."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from .errors import ConfigError
+from ..errors import ConfigError
 
 Value: TypeAlias = str | bool | int
 

@@ -1,0 +1,45 @@
+"""The stores that a table may be in, by the scheme of its URL: a new store is a class and a row here."""
+
+from dataclasses import dataclass
+
+BUCKET = r"[^@:]*"
+"""No bucket has an @ or a port in its name: the part of the URL before an @ is a user, and after a colon a password."""
+CONTAINER_AT_ACCOUNT = r"[^@:]*(@[^@:]*)?"
+"""container@account.dfs.core.windows.net: the part before the @ is no user."""
+HOST = r"[^@]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How the URLs of one scheme are opened."""
+
+    storage: str
+    """The class of the storage, `module:Class`, which is loaded for the first URL and called with the URL, and with the
+    StorageOptions where there are some."""
+    opened_as: str
+    """The scheme by which the class knows the store: Hadoop has several names for the same one."""
+    authority: str = BUCKET
+    """Pattern of all that may be between `scheme://` and the path: a place, and no user or password."""
+    takes_options: bool = True
+    """Whether there are StorageOptions for the store."""
+
+
+_LOCAL = "hudi_services.stores.local:LocalStorage"
+_OBJECTS = "hudi_services.stores.object_store:ObjectStorage"
+
+SCHEMES: dict[str, Scheme] = {
+    "": Scheme(_LOCAL, "file", takes_options=False),
+    "file": Scheme(_LOCAL, "file", HOST, takes_options=False),
+    "s3": Scheme(_OBJECTS, "s3"),
+    "s3a": Scheme(_OBJECTS, "s3"),
+    "s3n": Scheme(_OBJECTS, "s3"),
+    "gs": Scheme(_OBJECTS, "gs"),
+    "az": Scheme(_OBJECTS, "az"),
+    "adl": Scheme(_OBJECTS, "adl"),
+    "azure": Scheme(_OBJECTS, "azure"),
+    "wasb": Scheme(_OBJECTS, "azure", CONTAINER_AT_ACCOUNT),
+    "wasbs": Scheme(_OBJECTS, "azure", CONTAINER_AT_ACCOUNT),
+    "abfs": Scheme(_OBJECTS, "abfs", CONTAINER_AT_ACCOUNT),
+    "abfss": Scheme(_OBJECTS, "abfs", CONTAINER_AT_ACCOUNT),
+}
+"""In lower case; "" is a path without a scheme."""

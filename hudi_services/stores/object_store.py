@@ -1,0 +1,170 @@
+"""A bucket of S3, Google Cloud Storage or Azure as a storage, on obstore.
+
+Credentials come from the options, else from the environment, else from the role of the machine.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import IO, Any
+
+import obstore
+from obstore import exceptions as obx
+from obstore.store import from_url
+
+from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
+from ..limits import LARGEST_FILE, check_size
+from ..schemes import SCHEMES
+from ..storage import FileInfo
+from ..urls import scheme_of
+from .base import BaseStorage
+from .options import StorageOptions
+from .output import open_output
+
+_PAGE = 1_000
+"""Files that stores list in one request."""
+_INSTANCE_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""Who is asked for the credentials of a machine's role, when the environment has none."""
+_NO_CREDENTIALS = (
+    "the environment has no credentials for the store, and this machine has no role: set them, as AWS_ACCESS_KEY_ID "
+    "and AWS_SECRET_ACCESS_KEY; profiles of ~/.aws are not read (aws configure export-credentials --format env prints "
+    "one)"
+)
+
+
+class ObjectStorage(BaseStorage):
+    """`Storage` below the URL of an object store."""
+
+    def __init__(self, url: str, options: StorageOptions | None = None) -> None:
+        """Raises ConfigError for options that the store does not have."""
+        super().__init__(url.rstrip("/"), options)
+        scheme = scheme_of(url)
+        self._url = SCHEMES[scheme].opened_as + self._root[len(scheme) :]
+        if options is not None:
+            self._check_options(options)
+
+    def _check_options(self, options: StorageOptions) -> None:
+        try:
+            _store(self._url, options)
+        except (obx.BaseError, ValueError) as e:
+            said = options.hide(str(e).splitlines()[0].rstrip("."))
+            raise ConfigError(
+                f"storage_options cannot be used for {self._root}: {said}",
+                hint="the names are those of obstore, as aws_endpoint, aws_region and allow_http",
+            ) from None
+
+    @property
+    def renames(self) -> bool:
+        return False
+
+    @property
+    def _backend(self) -> Any:
+        return _store(self._url, self._options)
+
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        self._check_path(path)
+        with self.errors(path):
+            found = obstore.get(self._backend, path)
+            check_size(self.full_path(path), found.meta["size"], limit)
+            return bytes(found.bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        self._check_path(path)
+        if length == 0:
+            return b""
+        with self.errors(path):
+            return bytes(obstore.get_range(self._backend, path, start=start, length=length))
+
+    def head(self, path: str) -> FileInfo | None:
+        self._check_path(path)
+        try:
+            with self.errors(path):
+                return _info(obstore.head(self._backend, path))
+        except NotFound:
+            return None
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        self._check_folder(path)
+        with self.errors(path):
+            found = obstore.list_with_delimiter(self._backend, path or None)
+        return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
+
+    def list_tree(self, path: str) -> list[FileInfo]:
+        self._check_folder(path)
+        with self.errors(path):
+            return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
+
+    def list_few(self, path: str, most: int) -> list[FileInfo] | None:
+        self._check_folder(path)
+        found: list[FileInfo] = []
+        with self.errors(path):
+            for page in obstore.list(self._backend, path or None, chunk_size=_PAGE):
+                found += [_info(m) for m in page]
+                if len(found) > most:
+                    return None
+        return found
+
+    def create(self, path: str, data: bytes) -> None:
+        self._check_path(path)
+        with self.errors(path):
+            obstore.put(self._backend, path, data, mode="create", use_multipart=False)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._check_path(path)
+        with self.errors(path):
+            obstore.put(self._backend, path, data)
+
+    def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
+        self._check_path(path)
+        try:
+            with self.errors(path):
+                obstore.put(self._backend, path, data, mode={"e_tag": seen.tag}, use_multipart=False)
+        except (AlreadyExists, NotFound):
+            return False
+        return True
+
+    def open_output(self, path: str) -> IO[bytes]:
+        self._check_path(path)
+        return open_output(self, self._backend, path)
+
+    def delete(self, path: str) -> None:
+        self._check_path(path)
+        try:
+            with self.errors(path):
+                obstore.delete(self._backend, path)
+        except NotFound:
+            pass
+
+    def _delete_batch(self, batch: Sequence[str]) -> bool:
+        # A missing file ends the request while others still exist, and the error may name another file.
+        try:
+            with self.errors(batch[0]):
+                obstore.delete(self._backend, list(batch))
+        except StorageError:
+            return False
+        return True
+
+    def move(self, source: str, target: str) -> None:
+        self._check_path(source)
+        self._check_path(target)
+        if self.head(target) is not None:
+            raise AlreadyExists(f"{self.full_path(target)} exists already")
+        with self.errors(source):
+            # Not every store can copy only if the target is absent.
+            obstore.copy(self._backend, source, target)
+            self.delete(source)
+
+    def _way_out(self, said: str) -> str:
+        return _NO_CREDENTIALS if any(one in said for one in _INSTANCE_METADATA) else ""
+
+
+@functools.lru_cache(maxsize=64)
+def _store(url: str, options: StorageOptions | None) -> Any:
+    if options is None:
+        return from_url(url)
+    config: Any = options.config
+    client: Any = options.client
+    return from_url(url, config=config, client_options=client)
+
+
+def _info(meta: Any) -> FileInfo:
+    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), meta.get("e_tag") or "")
