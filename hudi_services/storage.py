@@ -8,10 +8,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
+from .errors import ConfigError
 from .limits import LARGEST_FILE
 
 FOLDER_FILE = ".folder"
 """The empty file that stands for a folder in a store, which has none."""
+_READ_ONLY = (
+    "what only reads works there; changes need local storage, or an object store with conditional puts, which "
+    "aws_conditional_put (AWS_CONDITIONAL_PUT) may have switched off"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +27,24 @@ class FileInfo:
     size: int
     mtime_millis: int
     tag: str = field(default="", compare=False)
-    """The store's tag of this content (ETag), "" where there is none."""
+    """The store's tag of this content (ETag); "" where there is none, and then `file_cache` keeps nothing."""
 
     @property
     def name(self) -> str:
         return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCapabilities:
+    """What not every store can do. A storage declares it, and whoever needs it asks before anything is written."""
+
+    atomic_create: bool
+    """`create` writes a file only where there is none, for one of several processes: every change of a table rests on
+    that, and without it a table can be read."""
+    conditional_replace: bool
+    """`replace` overwrites nothing but what was seen: lock files that expire, and archives of layout 2, need it."""
+    renames: bool
+    """`move` renames the file, so that its size does not matter."""
 
 
 class FileReads(Protocol):
@@ -60,8 +78,7 @@ class Storage(Protocol):
         """The root as Hudi writes it into plans: an absolute local path without scheme, or the URL."""
 
     @property
-    def renames(self) -> bool:
-        """Whether `move` renames the file, so that its size does not matter."""
+    def capabilities(self) -> StoreCapabilities: ...
 
     @property
     def identity(self) -> Hashable:
@@ -100,7 +117,10 @@ class Storage(Protocol):
         """As `list_tree`, folder by folder in the order of their names; None when there are more files than `most`."""
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone."""
+        """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone.
+
+        Needs `atomic_create`.
+        """
 
     def put(self, path: str, data: bytes) -> None:
         """Write or overwrite."""
@@ -108,7 +128,8 @@ class Storage(Protocol):
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
         """Overwrite the file that was `seen`; False when it has changed since, or does not exist any more.
 
-        The store compares the two; on local storage this method does, right before the write.
+        The store compares the two; on local storage this method does, right before the write. Needs
+        `conditional_replace`.
         """
 
     def delete(self, path: str) -> None:
@@ -145,3 +166,22 @@ class Storage(Protocol):
 
         Files that vanish meanwhile are skipped.
         """
+
+
+def check_creates(storage: Storage, what: str = "a change of a table") -> None:
+    """Raise ConfigError where `create` is not atomic, which `what` needs."""
+    if not storage.capabilities.atomic_create:
+        raise ConfigError(
+            f"{what} needs a store that creates a file only where there is none, and that of {storage.root} does not",
+            hint=_READ_ONLY,
+        )
+
+
+def check_replaces(storage: Storage, what: str) -> None:
+    """Raise ConfigError where `replace` is not conditional, which `what` needs."""
+    if not storage.capabilities.conditional_replace:
+        raise ConfigError(
+            f"{what} needs a store that replaces a file only if nobody has changed it, and that of {storage.root} does "
+            "not",
+            hint=_READ_ONLY,
+        )

@@ -27,7 +27,7 @@ from ..options import Options, archive_keys
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
-from ..timeline.archive_writer import ArchiveForm, StoredInstant, StoredState
+from ..timeline.archive_writer import ArchiveForm, ArchiveWriter, StoredInstant, StoredState
 from ..timeline.compaction_trigger import MetadataTrigger
 from ..timeline.instant import Instant
 from .selection import ArchiveRules, Selection, archive_rules, bounds_of_metadata, bounds_of_table, select
@@ -127,6 +127,9 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
     first = side.select(table, False)
     done = Archived(first)
     wanted = set(map(_key, first.instants))
+    if wanted:
+        # Before anything is written: not every store can hold an archive.
+        _writer(side.place(table), plan)
     while wanted:
         _read_ahead(side.place(table)[1], [one for one in first.instants if _key(one) in wanted])
         with critical_section(table, "archive", settings) as current:
@@ -135,8 +138,7 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
             config, timeline = side.place(current)
             batch = _first_round(timeline, going)
             wanted = set(map(_key, going)) - set(map(_key, batch))
-            form = plan.form(timeline.zone, config.version.release)
-            writer = timeline.layout.archive_writer(timeline.storage, config.history_path, form)
+            writer = _writer(side.place(current), plan)
             if batch:
                 done.files += writer.add(_read(timeline, batch), current.check_held)
                 _delete(config, timeline, batch, current.check_held)
@@ -150,6 +152,12 @@ def _read_ahead(timeline: Timeline, instants: Sequence[Instant]) -> None:
     """Read the files of the next round before the lock is taken, as far as they are kept."""
     with suppress(HudiServicesError):
         _read(timeline, _first_round(timeline, instants))
+
+
+def _writer(place: Place, plan: ArchivePlan) -> ArchiveWriter:
+    config, timeline = place
+    form = plan.form(timeline.zone, config.version.release)
+    return timeline.layout.archive_writer(timeline.storage, config.history_path, form)
 
 
 def _key(instant: Instant) -> tuple[str, str]:

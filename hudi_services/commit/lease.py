@@ -32,7 +32,7 @@ from ..concurrency import at_once
 from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
 from ..limits import SMALL_FILE
 from ..paths import TABLE_FOLDER
-from ..storage import FileInfo, Storage
+from ..storage import FileInfo, Storage, check_creates
 from ..waiting import OnWait, Waiting, unseen
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
@@ -127,7 +127,8 @@ class Lease:
 
     Entering waits up to `wait_seconds` for the holder, and `on_wait` is told of the wait. Raises LockBusy, which names
     the holder. `is_new` says that no process can have taken a lease of this name before. A lease that is `confirmed`
-    later is held once `confirm` has said so, and before that nothing may be written.
+    later is held once `confirm` has said so, and before that nothing may be written. The constructor raises
+    ConfigError where the store cannot let one process take a lease.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Lease:
         confirmed: bool = True,
         left: list[str] | None = None,
     ) -> None:
+        check_creates(storage)
         self._storage = storage
         self._name = name
         self._action = action

@@ -208,7 +208,7 @@ def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
         )
     if way != "AUTO" or wanted.instant is not None:
         return way == "STAGED"
-    return table.storage.renames or clusters is not None or hudi_has_clustered(table)
+    return table.storage.capabilities.renames or clusters is not None or hudi_has_clustered(table)
 
 
 def hudi_has_clustered(table: Snapshot) -> bool:

@@ -12,7 +12,7 @@ from ..runs.report import Report, sentence
 from ..runs.report_rows import PendingInstantRow, RepairedInstantRow
 from ..runs.request import RecoverRequest
 from ..snapshot import Snapshot, refresh
-from ..storage import Storage
+from ..storage import Storage, check_creates
 from .recovering import carry_out
 
 _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
@@ -22,6 +22,8 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     """Decide what to do about every pending instant, and with `apply` do it; starts no JVM."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, repairs=True)
+    if wanted.apply:
+        check_creates(table.storage)
     # Told here alone: what stays as it is would be told by every scheduled run.
     report.warnings += filter(None, [turned_by_upgrade(table.config)])
     settings = transaction_settings(wanted.options, table.storage)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import ConfigError
 from ..options import Option, Options, lock_keys
 from ..plugins import guarded, load
-from ..storage import Storage
+from ..storage import Storage, check_creates, check_replaces
 from .dynamodb import DynamoDBProvider
 from .file_system import FileSystemProvider
 from .protocol import LockProvider, LockWait, NoLockProvider, TableLock
@@ -40,7 +40,8 @@ class OwnProvider:
 
 
 def lock_provider(options: Options, table: Storage) -> LockProvider:
-    """The provider that `options` name. Raises ConfigError when an option that it needs is not set."""
+    """The provider that `options` name. Raises ConfigError when an option that it needs is not set, or when the
+    store cannot hold its lock."""
     name = options[lock_keys.LOCK_PROVIDER]
     if not name:
         return NoLockProvider()
@@ -51,7 +52,11 @@ def lock_provider(options: Options, table: Storage) -> LockProvider:
 
 def _file_system(options: Options, table: Storage) -> LockProvider:
     folder = options[lock_keys.LOCK_FOLDER]
-    return options.of(FileSystemProvider, table.elsewhere(folder) if folder else None)
+    found = options.of(FileSystemProvider, table.elsewhere(folder) if folder else None)
+    check_creates(found.folder or table, f"{lock_keys.LOCK_PROVIDER.key}={lock_keys.FILE_SYSTEM_LOCK}")
+    if found.expire_minutes:
+        check_replaces(found.folder or table, lock_keys.LOCK_EXPIRE_MINUTES.key)
+    return found
 
 
 def _storage_based(options: Options, table: Storage) -> LockProvider:
@@ -62,6 +67,8 @@ def _storage_based(options: Options, table: Storage) -> LockProvider:
             f"{valid.key}={found.valid_seconds} is less than ten times {renew.key}={found.renew_seconds}",
             hint=f"set {renew.key} to a tenth of it or less: Hudi's writers refuse more, too",
         )
+    check_creates(table, f"{lock_keys.LOCK_PROVIDER.key}={lock_keys.STORAGE_LOCK}")
+    check_replaces(table, f"{lock_keys.LOCK_PROVIDER.key}={lock_keys.STORAGE_LOCK}")
     return found
 
 

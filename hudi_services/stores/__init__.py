@@ -26,11 +26,12 @@ def open_storage(url: str, options: StorageOptions | None = None) -> Storage:
     if scheme is None:
         raise ConfigError(
             f"the scheme of {url} is not supported: a store with atomic create-if-absent is needed",
-            hint="use a local path, s3://, gs:// or an Azure URL",
+            hint=f"use a path, or a URL that begins with {', '.join(f'{one}:' for one in SCHEMES if one)}",
         )
     if options is not None and not scheme.takes_options:
         raise ConfigError(
-            f"storage_options are for stores, and {url} is a local path", hint="leave storage_options out"
+            f"storage_options are for stores that take some, and that of {url} takes none",
+            hint="leave storage_options out",
         )
     kind = load(scheme.storage, "store")
     storage: Storage = kind(url) if options is None else kind(url, options)

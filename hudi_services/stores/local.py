@@ -16,7 +16,7 @@ from obstore.store import LocalStore
 
 from ..errors import NotFound
 from ..limits import LARGEST_FILE
-from ..storage import FileInfo
+from ..storage import FileInfo, StoreCapabilities
 from ..urls import absolute_path, local_path
 from .base import BaseStorage
 from .local_folder import LocalFolder
@@ -26,13 +26,11 @@ from .output import open_output
 class LocalStorage(BaseStorage):
     """`Storage` below a local folder, which may be a link; no link below it is followed."""
 
+    capabilities = StoreCapabilities(atomic_create=True, conditional_replace=True, renames=True)
+
     def __init__(self, url: str) -> None:
         super().__init__(absolute_path(local_path(url) or url))
         self._folder = LocalFolder(self._root)
-
-    @property
-    def renames(self) -> bool:
-        return True
 
     @property
     def _backend(self) -> LocalStore:

@@ -4,6 +4,7 @@ Credentials come from the options, else from the environment, else from the role
 """
 
 import functools
+import os
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -14,7 +15,7 @@ from obstore.store import from_url
 from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
 from ..limits import LARGEST_FILE, check_size
 from ..schemes import SCHEMES
-from ..storage import FileInfo
+from ..storage import FileInfo, StoreCapabilities
 from ..urls import scheme_of
 from .base import BaseStorage
 from .options import StorageOptions
@@ -53,8 +54,18 @@ class ObjectStorage(BaseStorage):
             ) from None
 
     @property
-    def renames(self) -> bool:
-        return False
+    def capabilities(self) -> StoreCapabilities:
+        return StoreCapabilities(
+            atomic_create=self._has_conditions, conditional_replace=self._has_conditions, renames=False
+        )
+
+    @property
+    def _has_conditions(self) -> bool:
+        """Whether puts may have conditions: not every store that is like S3 knows them, and then they are off."""
+        if scheme_of(self._url) != "s3":
+            return True
+        given = None if self._options is None else self._options.get("conditional_put")
+        return (given or os.environ.get("AWS_CONDITIONAL_PUT")) != "disabled"
 
     @property
     def _backend(self) -> Any:

@@ -65,6 +65,10 @@ class StorageOptions:
         """The options of the HTTP client, by obstore's names."""
         return {_bare(name): value for name, value in self._values if _bare(name) in _CLIENT}
 
+    def get(self, name: str) -> Value | None:
+        """The value of an option, by its name without that of the cloud; None when it is not given."""
+        return next((value for given, value in self._values if _bare(given) == name), None)
+
     def hide(self, text: str) -> str:
         """`text` without the values that may be secret."""
         for secret in sorted(self._secrets(), key=len, reverse=True):

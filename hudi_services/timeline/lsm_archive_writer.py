@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ..codecs import avro
 from ..errors import ConflictError, CorruptFile
 from ..limits import MIB
-from ..storage import Storage
+from ..storage import Storage, check_replaces
 from .archive_writer import ArchiveForm, StoredInstant
 from .instant import Action, State
 from .lsm_archive import VERSION_FILE, LsmArchive, LsmFile, manifest_name, parse_lsm_file
@@ -51,11 +51,14 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LsmArchiveWriter:
-    """The writer of the archive in `folder`."""
+    """The writer of the archive in `folder`. Raises ConfigError where the store cannot let one archival count."""
 
     storage: Storage
     folder: str
     form: ArchiveForm
+
+    def __post_init__(self) -> None:
+        check_replaces(self.storage, "the archive of a timeline")
 
     def add(self, instants: Sequence[StoredInstant], check_held: Callable[[], None]) -> list[str]:
         archive = LsmArchive(self.storage, self.folder)

@@ -1,6 +1,7 @@
 """Tables that real Apache Hudi wrote, unpacked for a test, and reading them: byte by byte, or with our own view."""
 
 import hashlib
+import io
 import os
 import zipfile
 from pathlib import Path
@@ -63,6 +64,14 @@ def listed_view(table: Snapshot) -> FileSystemView:
 def rows(table: Snapshot, view: FileSystemView) -> pa.Table:
     """All rows that the view shows, by key, without the column that names the file."""
     return _rows(table, base_files(view))
+
+
+def rows_at(url: str) -> pa.Table:
+    """The rows of a table in any store, as `rows`."""
+    table = open_snapshot(open_storage(url), SystemClock())
+    files = [one.base_file.path for one in table.view.live_slices() if one.base_file]
+    read = [pq.read_table(io.BytesIO(table.storage.read(path))).drop_columns("_hoodie_file_name") for path in files]
+    return pa.concat_tables(read).sort_by("_hoodie_record_key").combine_chunks()
 
 
 def both_views(path: Path) -> tuple[pa.Table, pa.Table]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_services.schemes import SCHEMES
 from hudi_services.versions import TableVersion
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
@@ -210,6 +211,20 @@ def test_base_files_are_opened_behind_one_seam() -> None:
         opened = not knows_files and "hudi_services.base_files.file_reader" in imported(file)
         text = (PACKAGE / file).read_text(encoding="utf-8") if opened else ""
         assert not re.search(r"\b(open_base_file|read_footer)\b", text), f"{file} opens a base file by itself"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if not f.startswith("stores/")])
+def test_storages_are_opened_by_their_urls(file: str) -> None:
+    """No class of a store is named anywhere but in the table of `schemes`."""
+    stores = {name for name in imported(file) if name.startswith("hudi_services.stores.")}
+    assert stores <= {"hudi_services.stores.options"}, f"{file} imports {stores}: call open_storage"
+
+
+def test_every_scheme_has_its_class() -> None:
+    for scheme, row in SCHEMES.items():
+        file, _, name = row.storage.removeprefix("hudi_services.").partition(":")
+        text = (PACKAGE / f"{file.replace('.', '/')}.py").read_text(encoding="utf-8")
+        assert f"\nclass {name}(" in text and scheme == scheme.lower()
 
 
 SERVICES = re.compile(r"cluster|\bclean\b(?!-)|bootstrap|orphan|validat", re.IGNORECASE)

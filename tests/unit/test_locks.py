@@ -22,6 +22,7 @@ from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from .dict_storage import registered
 from .s3_server import s3_server
 
 QUICK = LockWait(wait_millis=100, retry_wait_millis=10)
@@ -307,6 +308,52 @@ def test_the_place_that_is_derived_from_the_base_path() -> None:
 def test_what_is_refused(name: str, more: dict[str, str], says: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=says):
         provider_of(name, open_storage(str(tmp_path)), **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "more", "says"),
+    [
+        (
+            "WithoutAtomicCreate",
+            lock_keys.FILE_SYSTEM_LOCK,
+            {},
+            "FileSystemBasedLockProvider needs .* creates",
+        ),
+        ("WithoutAtomicCreate", lock_keys.STORAGE_LOCK, {}, "StorageBasedLockProvider needs .* creates"),
+        (
+            "WithoutConditionalReplace",
+            lock_keys.STORAGE_LOCK,
+            {},
+            "StorageBasedLockProvider needs .* replaces",
+        ),
+        (
+            "WithoutConditionalReplace",
+            lock_keys.FILE_SYSTEM_LOCK,
+            {lock_keys.LOCK_EXPIRE_MINUTES.key: "5"},
+            "filesystem.expire needs .* replaces",
+        ),
+    ],
+)
+def test_a_store_that_cannot_hold_the_lock(
+    kind: str, name: str, more: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    """The folder of the lock counts, where that is in another store than the table."""
+    with registered(kind):
+        with pytest.raises(ConfigError, match=rf"{says}.* that of dict://lake/rides does not"):
+            provider_of(name, open_storage("dict://lake/rides"), **more)
+        if name == lock_keys.FILE_SYSTEM_LOCK:
+            folder = {lock_keys.LOCK_FOLDER.key: "dict://locks"}
+            with pytest.raises(ConfigError, match="that of dict://locks does not"):
+                provider_of(name, open_storage(str(tmp_path)), **more, **folder)
+            elsewhere = {lock_keys.LOCK_FOLDER.key: str(tmp_path)}
+            provider_of(name, open_storage("dict://lake/rides"), **more, **elsewhere)
+
+
+def test_a_lock_file_that_never_expires_is_never_replaced() -> None:
+    with registered("WithoutConditionalReplace"):
+        storage = open_storage("dict://lake/rides")
+        with provider_of(lock_keys.FILE_SYSTEM_LOCK, storage).lock(storage, QUICK) as lock:
+            lock.check()
 
 
 class OneOfUs(PolledLock):

@@ -1,20 +1,18 @@
 """The same commands on an object store: S3 as moto serves it, with conditional puts and listings."""
 
-import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.clustering_plan import encode_clustering_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import AlreadyExists, TableNotFound
+from hudi_services.errors import AlreadyExists, ConfigError, TableNotFound
 from hudi_services.jobs import clustering
 from hudi_services.jobs.clustering_late import hudi_has_clustered
 from hudi_services.jobs.orphan_files import manage_orphan_files
@@ -30,7 +28,7 @@ from .archives import unpack_archived
 from .page_examples import demo_table, examples, run_examples
 from .rides import FILTERS
 from .s3_server import s3_server, upload
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, open_local, request, rows_at, unpack
 from .test_quarantine import moves
 from .test_storage import replaces
 
@@ -88,11 +86,11 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
 def test_publish_late_on_s3(way: str, options: dict[str, str], tmp_path: Path) -> None:
     url = f"s3a://lake/late-{way}-{len(''.join(options))}/table"
     upload(unpack("1.2.0", tmp_path), url)
-    before = _rows(url)
+    before = rows_at(url)
     wanted = request(url, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
     done = clustering.schedule_and_execute(wanted, engine=LocalEngine())
     assert (done.state, done.tables["publication"][0]["way"]) == (State.COMPLETED, way)
-    assert _rows(url).equals(before)
+    assert rows_at(url).equals(before)
     storage = open_storage(url)
     left = [*storage.list_tree(".hoodie/.hudi_services"), *storage.list_tree(".hoodie/.temp")]
     assert left == [] and not open_snapshot(storage, SystemClock()).timeline.pending()
@@ -108,13 +106,6 @@ def test_create_a_table_on_s3() -> None:
     assert names == {".hoodie/hoodie.properties", *folders}
     with pytest.raises(AlreadyExists):
         hudi_services.create(url, name="rides", record_key="id")
-
-
-def _rows(url: str) -> pa.Table:
-    table = open_snapshot(open_storage(url), SystemClock())
-    files = [one.base_file.path for one in table.view.live_slices() if one.base_file]
-    read = [pq.read_table(io.BytesIO(table.storage.read(path))).drop_columns("_hoodie_file_name") for path in files]
-    return pa.concat_tables(read).sort_by("_hoodie_record_key").combine_chunks()
 
 
 def test_staged_where_hudi_has_clustered(tmp_path: Path) -> None:
@@ -196,6 +187,25 @@ def test_timelines_are_archived_on_s3(version: int) -> None:
     assert not writes & now.timeline.archived.completed.keys()
     assert len(now.metadata.timeline.archived.completed) > 0
     assert table.validate(strict=True).ok
+
+
+def test_where_conditional_puts_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an option or by the environment: a table can be read, and a change is refused before anything is written."""
+    url, off = "s3://lake/unconditional/table", {"aws_conditional_put": "disabled", "allow_http": True}
+    upload(unpack("1.2.0", tmp_path), url)
+    before = open_storage(url).list_tree("")
+    by_option = hudi_services.open(url, storage_options=off, engine="local")
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")
+    for table in (by_option, hudi_services.open(url, engine="local")):
+        assert table.validate().ok
+        for change in (table.cluster, table.plan_clustering, table.build_index):
+            with pytest.raises(ConfigError, match=f"that of {url} does not") as told:
+                change()
+            assert "AWS_CONDITIONAL_PUT" in told.value.hint
+    with pytest.raises(ConfigError, match="a new table needs a store that creates a file only where there is none"):
+        hudi_services.create("s3://lake/unconditional/new", name="rides", record_key="id", engine="local")
+    assert open_storage("gs://lake/table").capabilities.atomic_create
+    assert open_storage(url).list_tree("") == before
 
 
 def test_nothing_there() -> None:
