@@ -88,17 +88,22 @@ class LocalFolder:
         finally:
             os.close(file)
 
-    def check_file(self, path: str) -> None:
-        """As `check_way`, also for a link at `path`; raise StorageError when `path` is a pipe, a socket or a device."""
+    def check_file(self, path: str) -> bool:
+        """As `check_way`, also for a link at `path`; raise StorageError when `path` is a pipe, a socket or a device.
+
+        Whether there is anything at `path`.
+        """
         folders, name = path.split("/")[:-1], path.rpartition("/")[2]
         if not self._plain_folders(folders):
-            return
+            return False
         with _missing_passed_over():
             mode = os.lstat(self.os_path(path)).st_mode
             if stat.S_ISLNK(mode):
                 raise self._link(path)
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 raise StorageError(f"{self.os_path(path)} is no file: {name} is a pipe, a socket or a device")
+            return True
+        return False
 
     def status(self, path: str) -> os.stat_result | None:
         """The status of a file, or of the file that a link leads to; None when there is none."""
@@ -206,7 +211,8 @@ class LocalFolder:
 
     def move(self, source: str, target: str) -> None:
         """Move a file by a hard link; raises AlreadyExists. A rename would overwrite; obstore uses hard links, too."""
-        self.check_file(source)
+        if not self.check_file(source):
+            raise FileNotFoundError(errno.ENOENT, "it does not exist")
         self.check_way(target)
         old, new = self.os_path(source), self.os_path(target)
         try:
@@ -217,7 +223,7 @@ class LocalFolder:
                 os.link(old, new, follow_symlinks=False)
         except FileExistsError as e:
             # Both paths are hard links to one file when an earlier move was cut off here.
-            if not os.path.samestat(os.lstat(old), os.lstat(new)):
+            if source == target or not os.path.samestat(os.lstat(old), os.lstat(new)):
                 raise AlreadyExists(f"{new} exists already") from e
         self._drop_checksum_twin(target)
         self._drop_checksum_twin(source)

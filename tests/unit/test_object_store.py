@@ -29,8 +29,6 @@ from .page_examples import demo_table, examples, run_examples
 from .rides import FILTERS
 from .s3_server import s3_server, upload
 from .tables import RELEASES, open_local, request, rows_at, unpack
-from .test_quarantine import moves
-from .test_storage import replaces
 
 pytestmark = pytest.mark.threads
 
@@ -129,25 +127,6 @@ def test_the_example_of_the_page_needs_nothing_of_the_environment(
         monkeypatch.delenv(name)
     names = {"hudi_services": hudi_services}
     assert run_examples(examples("s3"), {"http://minio:9000": s3}, names) == 1
-
-
-def test_a_file_is_created_once() -> None:
-    storage = open_storage("s3://lake/once")
-    storage.create("a b/é%2F.json", b"1")
-    with pytest.raises(AlreadyExists, match=r"s3://lake/once/a b/é%2F\.json exists already"):
-        storage.create("a b/é%2F.json", b"2")
-    assert storage.read("a b/é%2F.json") == b"1"
-    storage.delete("a b/é%2F.json")
-    storage.delete("a b/é%2F.json")
-    assert storage.head("a b/é%2F.json") is None
-
-
-def test_only_what_was_seen_is_replaced() -> None:
-    replaces(open_storage("s3://lake/replaced"))
-
-
-def test_a_file_is_moved() -> None:
-    moves(open_storage("s3://lake/moved"))
 
 
 def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:

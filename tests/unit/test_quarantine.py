@@ -11,7 +11,7 @@ import pytest
 
 from hudi_services import __version__
 from hudi_services.clock import SystemClock
-from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, NothingToDo
+from hudi_services.errors import ConfigError, ConflictError, CorruptFile, NothingToDo
 from hudi_services.file_names import base_file_name
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.limits import LARGEST_FILE
@@ -340,24 +340,6 @@ def test_the_listing_of_quarantines(path: Path) -> None:
         run(path, OrphanFilesMode.FIND)
     (one,) = list_quarantines(open_storage(str(path)))
     assert one.held.files == 12 and abs((SystemClock().now() - one.created).total_seconds()) < 60
-
-
-def moves(storage: Storage) -> None:
-    """What `move` promises, on any store."""
-    storage.create("a/é b.txt", b"1")
-    storage.move("a/é b.txt", "c/d/é b.txt")
-    assert storage.head("a/é b.txt") is None and storage.read("c/d/é b.txt") == b"1"
-    storage.create("a/other", b"2")
-    with pytest.raises(AlreadyExists, match=r"c/d/é b\.txt exists already"):
-        storage.move("a/other", "c/d/é b.txt")
-    assert (storage.read("a/other"), storage.read("c/d/é b.txt")) == (b"2", b"1")
-    with pytest.raises(NotFound, match="nowhere does not exist"):
-        storage.move("nowhere", "c/new")
-    assert storage.head("c/new") is None
-
-
-def test_moving_a_local_file(tmp_path: Path) -> None:
-    moves(open_storage(str(tmp_path)))
 
 
 def test_checksum_twins_go_with_their_files(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile, NotFound, StorageError, SymbolicLink
 from hudi_services.paths import is_below
-from hudi_services.storage import FileInfo, Storage
 from hudi_services.stores import open_storage
 from hudi_services.table.partitions import StorageLister
+
+from .test_store_contract import ON_FILES, ON_FOLDERS, everything
 
 
 def test_what_a_killed_writer_left_is_deleted_with_the_file(tmp_path: Path) -> None:
@@ -58,101 +58,12 @@ def test_partitions_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sorted(asked) == ["", "a=1", "a=1/b=1", "a=1/b=2", "a=2", "a=2/b=1", "c"]
 
 
-def test_only_what_was_seen_is_replaced(tmp_path: Path) -> None:
-    replaces(open_storage(str(tmp_path)))
-
-
-def replaces(storage: Storage) -> None:
-    """A lock that expired is taken over by one of those who saw it."""
-    storage.create("lock", b"expired")
-    seen = storage.head("lock")
-    assert seen is not None and seen.tag
-    assert storage.replace("lock", b"first", seen)
-    assert not storage.replace("lock", b"second", seen)
-    assert storage.read("lock") == b"first"
-    mine = storage.head("lock")
-    storage.delete("lock")
-    assert mine is not None and not storage.replace("lock", b"again", mine)
-    assert storage.head("lock") is None
-
-
-def write(storage: Storage, path: str) -> None:
-    with storage.open_output(path) as file:
-        file.write(b"x")
-
-
-Deed = Callable[[Storage, str], object]
-ON_FILES: dict[str, Deed] = {
-    "read": lambda storage, path: storage.read(path),
-    "read_range": lambda storage, path: storage.read_range(path, 0, 1),
-    "read nothing": lambda storage, path: storage.read_range(path, 0, 0),
-    "head": lambda storage, path: storage.head(path),
-    "create": lambda storage, path: storage.create(path, b"x"),
-    "put": lambda storage, path: storage.put(path, b"x"),
-    "replace": lambda storage, path: storage.replace(path, b"x", FileInfo(path, 1, 1)),
-    "delete": lambda storage, path: storage.delete(path),
-    "delete_all": lambda storage, path: storage.delete_all(["p/a", path], lambda _: None),
-    "open_output": write,
-    "delete_output": lambda storage, path: storage.delete_output(path),
-    "move": lambda storage, path: storage.move(path, "p/new"),
-    "move to": lambda storage, path: storage.move("p/a", path),
-    "check_paths": lambda storage, path: storage.check_paths([path]),
-}
-ON_FOLDERS: dict[str, Deed] = {
-    "list_dir": lambda storage, path: storage.list_dir(path),
-    "list_new": lambda storage, path: storage.list_new(path, set()),
-    "list_tree": lambda storage, path: storage.list_tree(path),
-    "delete_tree": lambda storage, path: storage.delete_tree(path),
-    "remove_empty_dirs": lambda storage, path: storage.remove_empty_dirs(path),
-}
-LEADING_OUT = ("../out/f", "p/../../out/f", "..", ".", "p/..", "p/./a", "p//a", "/p/a", "p/", "a\0b")
-NO_FILES = (*LEADING_OUT, "", "p/a\tb", "p\n", "a\x7f", "\ud800")
-
-
-def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All below a folder; what links lead to is not."""
-    found = {}
-    for here, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            path = Path(here, name)
-            mode = path.lstat().st_mode
-            found[str(path)] = (mode, path.read_bytes() if path.is_file() and not path.is_symlink() else b"")
-    return found
-
-
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     for name in ("base/p/a", "out/f", "out/.f.crc", "out/d/g"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"1234")
     return tmp_path / "base"
-
-
-@pytest.mark.parametrize("path", NO_FILES)
-@pytest.mark.parametrize("deed", ON_FILES)
-def test_the_door(deed: str, path: str, base: Path) -> None:
-    """Nothing is touched for a path that leads out, not even the checksum twin, nor another path of the same call."""
-    before = everything(base.parent)
-    with pytest.raises(CorruptFile) as told:
-        ON_FILES[deed](open_storage(str(base)), path)
-    assert repr(path) in told.value.message and told.value.hint
-    assert everything(base.parent) == before
-
-
-@pytest.mark.parametrize("path", LEADING_OUT)
-@pytest.mark.parametrize("deed", ON_FOLDERS)
-def test_the_door_of_folders(deed: str, path: str, base: Path) -> None:
-    before = everything(base.parent)
-    with pytest.raises(CorruptFile, match="leaves"):
-        ON_FOLDERS[deed](open_storage(str(base)), path)
-    assert everything(base.parent) == before
-
-
-def test_the_door_of_object_stores() -> None:
-    """Before anybody is asked."""
-    for deed in (*ON_FILES.values(), *ON_FOLDERS.values()):
-        with pytest.raises(CorruptFile, match="leaves s3://nowhere/table"):
-            deed(open_storage("s3://nowhere/table"), "../other/f")
 
 
 @given(st.text(st.sampled_from("./a%\\#~ \t"), max_size=8))
