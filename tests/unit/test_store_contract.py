@@ -221,6 +221,9 @@ class Model:
         below = [path.removeprefix(prefix) for path in self.files if path.startswith(prefix)]
         files, folders = self.storage.list_dir(folder)
         assert sorted(file.path for file in files) == sorted(f"{prefix}{path}" for path in below if "/" not in path)
+        known = {file.name for file in files[::2]}
+        new = [file for file in files if file.name not in known]
+        assert [(file, file.tag) for file in self.storage.list_new(folder, known)] == [(file, file.tag) for file in new]
         expected = {f"{prefix}{path.partition('/')[0]}" for path in below if "/" in path}
         assert expected <= {*folders} and len(folders) == len({*folders})
         # Local storage has empty folders, too.
