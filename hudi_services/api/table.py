@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..clock import SystemClock
-from ..codecs.table_schema import parse_table_schema
 from ..engine import Engine
 from ..errors import ConfigError, NotFound
 from ..jobs import index_lookup, writing
@@ -33,6 +32,7 @@ from ..runs.request import (
     WriteOperation,
     WriteRequest,
 )
+from ..schema.table_schema import parse_table_schema
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
 from ..stores.options import Value
 from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at

@@ -20,13 +20,14 @@ from ..calendars.calendar import FileCalendar
 from ..calendars.calendar_rebase import Rebase
 from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer, RowGroup, read_footer
+from ..parquet.node_types import parquet_type
 from ..parquet.page_checks import ChunkWalk
 from ..parquet.page_header import DAMAGED_HINT, ChunkPlace
 from ..parquet.range_source import RangeSource
+from ..schema.column_type import Kind
 from ..small_files import FileRanges
 from ..storage import FileReads
 from .record_keys import BLOOM_FILTER

@@ -18,13 +18,14 @@ import pyarrow.parquet as pq
 
 from ..errors import CheckFailed, ConfigError, UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.compression import codec_called
 from ..parquet.conversion import natural
 from ..parquet.file_schema import FileSchema, Leaf, keeps_order
 from ..parquet.footer import Footer, Physical, footer_length, parse_footer
 from ..parquet.nested_nulls import has_required, may_break, with_required
+from ..parquet.node_types import parquet_type
 from ..parquet.written_bounds import WrittenBounds
+from ..schema.column_type import Kind
 from ..storage import FileWrites
 
 FILE_NAME_COLUMN = "_hoodie_file_name"

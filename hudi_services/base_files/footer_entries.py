@@ -18,10 +18,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.file_schema import FileSchema
-from ..parquet.hudi_types import VECTOR_COLUMNS, Vector, listed, vector_columns
+from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import agrees
+from ..schema.column_type import Kind
+from ..schema.hudi_types import VECTOR_COLUMNS, Vector, listed, vector_columns
 from .record_keys import AVRO_SCHEMA, WRITER_MODEL
 
 _OF_HUDI = "hoodie."

@@ -10,12 +10,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..codecs.table_schema import META_COLUMNS
 from ..errors import CorruptFile
 from ..model import FileSlice
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer, read_footer
+from ..schema.table_schema import META_COLUMNS
 from ..small_files import FileRanges
 from .slices import RECORD_KEY, BaseFileSlice, BaseFileSlices
 

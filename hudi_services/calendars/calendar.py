@@ -19,9 +19,10 @@ from functools import cached_property
 
 from ..errors import UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.file_schema import FileSchema, Leaf
 from ..parquet.footer import Physical, RowGroup
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import Kind
 from .calendar_rebase import FIRST_DAY, FIRST_SECOND, Rebase, is_rebased, zone_rule
 
 _VERSION = "org.apache.spark.version"

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import CheckFailed
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.conversion import mapped_leaves
 from ..parquet.file_schema import FileSchema, Node
 from ..parquet.footer import Physical
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import Kind
 from .calendar_labels import relabelled
 from .calendar_zones import ZONES
 

@@ -10,7 +10,6 @@ from .._version import __version__
 from ..base_files.slices import RECORD_KEY
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
-from ..codecs.table_schema import parse_table_schema
 from ..commit.conflicts import touches
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
@@ -19,6 +18,7 @@ from ..options import Options, clustering_keys, computed, settings, value_of
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
+from ..schema.table_schema import parse_table_schema
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import are_buckets

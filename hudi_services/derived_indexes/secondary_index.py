@@ -28,9 +28,10 @@ from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..metadata.statistics.indexed_columns import read_definitions
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
-from ..parquet.column_type import ColumnType, Kind, parquet_type
 from ..parquet.conversion import natural
 from ..parquet.file_schema import Node
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import ColumnType, Kind
 
 NULL_VALUE = "\0"
 _ESCAPED = ("\\", "$", "\0")

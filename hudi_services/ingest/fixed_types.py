@@ -11,15 +11,15 @@ untyped partition statistics   a query of Hudi fails when it meets ranges of two
 from collections.abc import Collection, Iterator
 
 from ..base_files.slices import SliceFacts, describe
-from ..codecs.table_schema import parse_table_schema
 from ..derived_indexes.expression_index.index import expression_indexes
 from ..errors import UnsupportedTable
 from ..merging.rules import Final, rule_of_write
 from ..metadata.records.keys import PARTITION_STATS, RECORD_INDEX
 from ..metadata.statistics.indexed_columns import typed_among
 from ..model import FileSlice
-from ..parquet.avro_type import avro_columns
 from ..runs.rewrite_tasks import indexed_columns
+from ..schema.avro_type import avro_columns
+from ..schema.table_schema import parse_table_schema
 from ..snapshot import Snapshot, current_schema
 from ..table_config import TableConfig
 from ..writing.index import IndexType

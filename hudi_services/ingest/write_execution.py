@@ -35,13 +35,13 @@ from ..indexing.keys import record_shards
 from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
 from ..options import clean_keys, writing_keys
-from ..parquet.avro_type import avro_columns
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..runs.metadata_services import metadata_services
 from ..runs.report import Check, CheckResult, InOut, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
+from ..schema.avro_type import avro_columns
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action

@@ -8,13 +8,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..codecs.table_schema import parse_table_schema
 from ..commit.drafts import WrittenFile
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
-from ..parquet.avro_type import avro_columns
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.settings import file_settings
@@ -22,6 +20,8 @@ from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
 from ..runs.rewriting import next_slice_stat
+from ..schema.avro_type import avro_columns
+from ..schema.table_schema import parse_table_schema
 from ..snapshot import Snapshot, current_schema
 from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames

@@ -25,12 +25,12 @@ from ..calendars.calendar import FileCalendar
 from ..calendars.calendar_rebase import Rebase
 from ..errors import ConfigError, UnsupportedTable
 from ..parquet import file_schema as ps
-from ..parquet.column_type import ColumnType, Kind
 from ..parquet.conversion import convert_column
 from ..parquet.file_schema import FileSchema, Node, arrow_schema, node
 from ..parquet.footer import Footer, Physical
 from ..parquet.nested_nulls import relaxed
-from ..parquet.schema_evolution import build_node
+from ..parquet.node_types import build_node
+from ..schema.column_type import ColumnType, Kind
 
 _INSTANT = ColumnType(Kind.TIMESTAMP, unit="micros", utc=True)
 _TEXT = ColumnType(Kind.STRING)

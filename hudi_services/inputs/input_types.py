@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.table_schema import META_COLUMNS
 from ..errors import ConfigError
 from ..keygen.keys import key_generator
 from ..keygen.partition_paths import part_kinds
@@ -20,10 +19,11 @@ from ..keygen.partition_times import takes_texts
 from ..merging.log_records import IS_DELETED
 from ..new_tables.definition import PartKind
 from ..options.creation_keys import KeyGenerator
-from ..parquet.avro_type import avro_columns
-from ..parquet.hudi_types import vector_columns
+from ..schema.arrow_types import arrow_type, column_type
+from ..schema.avro_type import avro_columns
+from ..schema.hudi_types import vector_columns
+from ..schema.table_schema import META_COLUMNS
 from ..table_config import TableConfig
-from ..writing.arrow_types import arrow_type, column_type
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 

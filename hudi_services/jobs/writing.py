@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..codecs.table_schema import parse_table_schema, without_meta
 from ..derived_indexes.expression_index.times import Zone
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError, NothingToDo, TableNotFound, UnsupportedTable
@@ -31,6 +30,7 @@ from ..runs.opening import open_rewritable
 from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.running import Running, check_engine
+from ..schema.table_schema import parse_table_schema, without_meta
 from ..snapshot import Snapshot, current_schema, refresh
 from ..storage import Storage
 from ..stores import open_storage

@@ -29,10 +29,10 @@ from ..codecs.avro import parse_schema
 from ..codecs.thrift import Struct
 from ..errors import CorruptFile
 from ..parquet import file_schema as ps
-from ..parquet.avro_type import avro_columns
 from ..parquet.file_schema import FileSchema, Node
 from ..parquet.footer import Physical
-from ..parquet.schema_evolution import build_node
+from ..parquet.node_types import build_node
+from ..schema.avro_type import avro_columns
 from .avro_walk import AvroWalk, Fields
 
 Positions: TypeAlias = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from ..parquet.avro_type import names_of
+from ..schema.avro_type import names_of
 
 T = TypeVar("T")
 

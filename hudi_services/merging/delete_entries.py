@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from ..errors import UnsupportedTable
 from ..log_files.avro_encoding import Encoded, encode_primitive, flat, joined, varints
 from ..log_files.block_contents import DEFAULT_ORDERING
-from ..parquet.column_type import ColumnType, Kind, parquet_type
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import ColumnType, Kind
 from .ordering import OrderingField
 
 _BRANCHES = {

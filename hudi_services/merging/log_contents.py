@@ -17,8 +17,8 @@ from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import Read, stored_blocks
 from ..model import FileSlice, LogFile
 from ..parquet.chunk_stats import ColumnStats
-from ..parquet.column_type import parquet_type
 from ..parquet.file_schema import FileSchema, Leaf
+from ..parquet.node_types import parquet_type
 from ..parquet.value_bounds import BoundsOf, leaf_arrays
 from ..small_files import FileRanges
 from ..storage import Storage

@@ -31,9 +31,10 @@ from ..log_files.data_blocks import avro_blocks, avro_pieces, avro_record_count,
 from ..log_files.delete_records import DeleteRecord, Wrapped, delete_records
 from ..log_files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
 from ..log_files.log_reader import Read
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import Kind
 from ..table.support import WITH_HUDI
 from .ordering import OrderingField
 from .rules import DeleteMarker, Fill, MergeRule

@@ -14,10 +14,11 @@ from ..base_files.slices import BaseFileSlice
 from ..errors import UnsupportedTable
 from ..log_files.avro_columns import avro_decoder
 from ..log_files.log_blocks import BlockPlace, HeaderKey
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Physical
+from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import SourceSchema, resolve_target
+from ..schema.column_type import Kind
 from ..table.support import WITH_HUDI
 from .log_records import column_with_default, header_schema, is_data
 from .rules import Fill, MergeRule

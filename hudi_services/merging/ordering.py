@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedTable
-from ..parquet.column_type import Kind, parquet_type
 from ..parquet.conversion import natural
 from ..parquet.file_schema import REQUIRED, FileSchema, Node, node
+from ..parquet.node_types import parquet_type
+from ..schema.column_type import Kind
 from ..table.support import WITH_HUDI
 from .fold import Numbers
 from .rules import MergeRule

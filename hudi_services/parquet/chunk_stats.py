@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
-from .column_type import ColumnType, Kind, parquet_type
+from ..schema.column_type import ColumnType, Kind
 from .file_schema import FileSchema, Leaf
 from .footer import ColumnChunk, Physical, RowGroup
+from .node_types import parquet_type
 from .value_bounds import ValueBounds, order_key, spread_zero
 
 _WIDE = Context(prec=100)

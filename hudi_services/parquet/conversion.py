@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptFile
-from .column_type import ColumnType, Kind, list_item, parquet_type
-from .file_schema import FileSchema, Node, decimal_width
+from ..schema.column_type import UNITS, ColumnType, Kind, decimal_width
+from .file_schema import FileSchema, Node
 from .footer import Physical
+from .node_types import list_item, parquet_type
 
 _MICROS_PER_DAY = 86_400_000_000
 _JULIAN_EPOCH_DAY = 2_440_588
 _INT96 = np.dtype([("nanos", "<i8"), ("day", "<i4")])
-_UNITS = ("millis", "micros", "nanos")
 _ARROW_UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
@@ -41,7 +41,7 @@ def promotable(source: ColumnType, target: ColumnType) -> bool:
         whole = target.precision - target.scale >= source.precision - source.scale
         return whole and target.scale >= source.scale
     if source.kind in (Kind.TIME, Kind.TIMESTAMP):
-        return source.utc == target.utc and _UNITS.index(source.unit) <= _UNITS.index(target.unit)
+        return source.utc == target.utc and UNITS.index(source.unit) <= UNITS.index(target.unit)
     return False
 
 

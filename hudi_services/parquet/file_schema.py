@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
 from ..errors import CorruptFile, UnsupportedTable
+from ..schema.column_type import decimal_width
 from .footer import Footer, Physical
 
 REQUIRED, OPTIONAL, REPEATED = range(3)
@@ -286,11 +287,6 @@ def keeps_order(true: Node) -> bool:
     if raw is true or true.converted in _BYTE_ORDERED or true.logical == L_UUID:
         return True
     return true.physical in (Physical.INT32, Physical.INT64)
-
-
-def decimal_width(precision: int) -> int:
-    """The fewest bytes that hold every decimal of `precision` digits in two's complement."""
-    return (int(10**precision - 1).bit_length() + 8) // 8
 
 
 def _read_node(elements: list[Struct], index: int, path: str, depth: int) -> tuple[Node, int]:

@@ -13,17 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..codecs import thrift
-from ..codecs.thrift import Struct
 from ..errors import UnsupportedTable
+from ..schema.avro_type import avro_columns
+from ..schema.column_type import UNITS, ColumnType, Kind
 from . import file_schema as ps
-from .avro_type import avro_columns
-from .column_type import ColumnType, Kind, parquet_type
 from .conversion import promotable
-from .file_schema import FileSchema, Node, decimal_width, node
+from .file_schema import FileSchema, Node
 from .footer import Physical
+from .node_types import build_node, parquet_type
 
-_UNITS = ("millis", "micros", "nanos")
 # Types that one table may have under different names while the stored values are the same: they are copied as they are.
 _ALIKE = (
     {Kind.INT, Kind.DATE, Kind.TIME},
@@ -163,7 +161,7 @@ def _finest(table_type: ColumnType, files: Sequence[ColumnType]) -> ColumnType:
     if table_type.kind not in (Kind.TIME, Kind.TIMESTAMP):
         return table_type
     units = [f.unit for f in files if f.kind is table_type.kind] or [table_type.unit]
-    return replace(table_type, unit=max((u for u in units if u in _UNITS), key=_UNITS.index, default="micros"))
+    return replace(table_type, unit=max((u for u in units if u in UNITS), key=UNITS.index, default="micros"))
 
 
 def _alike(one: ColumnType, other: ColumnType) -> bool:
@@ -218,79 +216,3 @@ def _fit_children(column: Node, final: ColumnType) -> list[Node] | None:
         fitted_fields = [f for f in fields if f is not None]
         return fitted_fields if len(fitted_fields) == len(fields) else None
     return []
-
-
-def build_node(name: str, column: ColumnType) -> Node:
-    """The elements that Hudi's writer makes for a column of this type (lists in three levels)."""
-    repetition = ps.OPTIONAL if column.nullable else ps.REQUIRED
-    if column.kind is Kind.LIST and column.element is not None:
-        repeated = node("list", ps.REPEATED, children=[build_node("element", column.element)])
-        return node(name, repetition, children=[repeated], converted=ps.LIST, logical=_logical(ps.L_LIST))
-    if column.kind is Kind.MAP and column.key is not None and column.value is not None:
-        pair = [build_node("key", column.key), build_node("value", column.value)]
-        entry = node("key_value", ps.REPEATED, children=pair)
-        return node(name, repetition, children=[entry], converted=ps.MAP, logical=_logical(ps.L_MAP))
-    if column.kind is Kind.STRUCT:
-        return node(name, repetition, children=[build_node(n, t) for n, t in column.fields])
-    return _build_leaf(name, repetition, column)
-
-
-_LEAVES: dict[Kind, tuple[Physical, dict[str, Any]]] = {
-    Kind.BOOLEAN: (Physical.BOOLEAN, {}),
-    Kind.INT: (Physical.INT32, {}),
-    Kind.LONG: (Physical.INT64, {}),
-    Kind.FLOAT: (Physical.FLOAT, {}),
-    Kind.DOUBLE: (Physical.DOUBLE, {}),
-    Kind.STRING: (
-        Physical.BYTE_ARRAY,
-        {"converted": ps.UTF8, "logical": Struct({ps.L_STRING: (thrift.STRUCT, Struct())})},
-    ),
-    Kind.ENUM: (Physical.BYTE_ARRAY, {"converted": ps.ENUM, "logical": Struct({ps.L_ENUM: (thrift.STRUCT, Struct())})}),
-    Kind.BYTES: (Physical.BYTE_ARRAY, {}),
-    Kind.DATE: (Physical.INT32, {"converted": ps.DATE, "logical": Struct({ps.L_DATE: (thrift.STRUCT, Struct())})}),
-}
-
-
-def _build_leaf(name: str, repetition: int, column: ColumnType) -> Node:
-    if column.kind in _LEAVES:
-        physical, extra = _LEAVES[column.kind]
-        return node(name, repetition, physical, **extra)
-    if column.kind is Kind.DECIMAL:
-        value = Struct({1: (thrift.I32, column.scale), 2: (thrift.I32, column.precision)})
-        return node(
-            name,
-            repetition,
-            Physical.FIXED_LEN_BYTE_ARRAY,
-            type_length=decimal_width(column.precision),
-            converted=ps.DECIMAL,
-            scale=column.scale,
-            precision=column.precision,
-            logical=_logical(ps.L_DECIMAL, value),
-        )
-    if column.kind is Kind.FIXED:
-        return node(name, repetition, Physical.FIXED_LEN_BYTE_ARRAY, type_length=column.size)
-    if column.kind in (Kind.TIME, Kind.TIMESTAMP):
-        return _build_time(name, repetition, column)
-    raise UnsupportedTable(f"column {name} would have to be made as {column.kind.value}, which is not supported")
-
-
-def _build_time(name: str, repetition: int, column: ColumnType) -> Node:
-    unit = Struct({_UNITS.index(column.unit) + 1: (thrift.STRUCT, Struct())})
-    is_time = column.kind is Kind.TIME
-    value = Struct({1: (thrift.TRUE, is_time or column.utc), 2: (thrift.STRUCT, unit)})
-    extra: dict[str, Any] = {"logical": _logical(ps.L_TIME if is_time else ps.L_TIMESTAMP, value)}
-    # parquet-mr writes the old annotation only for instants, which it has always meant.
-    converted = {
-        (True, "millis"): ps.TIME_MILLIS,
-        (True, "micros"): ps.TIME_MICROS,
-        (False, "millis"): ps.TIMESTAMP_MILLIS,
-        (False, "micros"): ps.TIMESTAMP_MICROS,
-    }.get((is_time, column.unit))
-    if converted is not None and (is_time or column.utc):
-        extra["converted"] = converted
-    physical = Physical.INT32 if is_time and column.unit == "millis" else Physical.INT64
-    return node(name, repetition, physical, **extra)
-
-
-def _logical(member: int, value: Struct | None = None) -> Struct:
-    return Struct({member: (thrift.STRUCT, value or Struct())})

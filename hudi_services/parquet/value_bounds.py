@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .column_type import Kind, parquet_type
+from ..schema.column_type import Kind
 from .conversion import natural
 from .file_schema import Leaf
+from .node_types import parquet_type
 
 LONGEST_IN_FOOTERS = 4096
 """Bytes: pyarrow and parquet-mr leave the statistics of a chunk out when a bound is longer."""

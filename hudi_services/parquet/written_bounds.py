@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .column_type import Kind, parquet_type
+from ..schema.column_type import Kind
 from .file_schema import FileSchema, Leaf, keeps_order
 from .footer import Physical
+from .node_types import parquet_type
 from .value_bounds import (
     LONGEST_IN_FOOTERS,
     BoundsOf,

@@ -11,13 +11,13 @@ from typing import Any
 from ..base_files.file_writer import writer_options
 from ..base_files.slices import SliceReader, SliceSource
 from ..calendars.calendar import have_two_calendars
-from ..codecs.table_schema import for_files, parse_table_schema
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import DROP_HINT, expression_indexes
 from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
 from ..model import FileSlice
 from ..parquet.file_schema import FileSchema
 from ..parquet.schema_evolution import SourceSchema, resolve_target
+from ..schema.table_schema import for_files, parse_table_schema
 from ..snapshot import Snapshot, current_schema
 from .task import RewriteTask
 

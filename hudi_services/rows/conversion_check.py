@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from ..codecs import thrift
 from ..codecs.thrift import Struct
 from ..errors import CheckFailed
-from ..parquet.column_type import list_item
 from ..parquet.file_schema import (
     OPTIONAL,
     REPEATED,
@@ -35,6 +34,7 @@ from ..parquet.file_schema import (
     node,
 )
 from ..parquet.footer import Physical
+from ..parquet.node_types import list_item
 
 _NAME, _REPETITION, _FIELD_ID = 4, 3, 9
 """Fields of a SchemaElement that do not affect the meaning of the values; see `_meaning` for the repetition."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.file_writer import FILE_NAME_COLUMN
-from ..codecs.table_schema import for_files
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
 from ..file_names import parse_log_file
@@ -36,6 +35,7 @@ from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
+from ..schema.table_schema import for_files
 from ..small_files import FileRanges
 from ..storage import Storage
 from ..table.new_logs import NewLog

@@ -18,7 +18,6 @@ from ..base_files.footer_entries import footer_entries
 from ..base_files.keyed_slices import without_meta_columns
 from ..base_files.slices import BaseFileSlices, SliceReader, SliceSource
 from ..calendars.calendar import calendar_metadata
-from ..codecs.table_schema import for_files
 from ..errors import CheckFailed
 from ..file_names import new_prefix, written_slice
 from ..model import FileSlice, WriteStat
@@ -33,6 +32,7 @@ from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
+from ..schema.table_schema import for_files
 from ..storage import Storage
 from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema

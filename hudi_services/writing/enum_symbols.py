@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
-from ..parquet.avro_type import names_of
+from ..schema.avro_type import names_of
 
 
 class EnumSymbols:

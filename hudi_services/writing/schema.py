@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.slices import RECORD_KEY
-from ..codecs.table_schema import META_COLUMNS, ROW_META_COLUMNS
 from ..errors import ConfigError
-from ..parquet.avro_type import avro_columns
-from ..parquet.column_type import ColumnType, Kind
 from ..parquet.conversion import promotable
 from ..parquet.file_schema import REQUIRED, FileSchema, node
-from ..parquet.hudi_types import Vector, record_types, vector_columns
 from ..parquet.nested_nulls import has_required, refuse_nulls, relaxed, with_required
-from ..parquet.schema_evolution import build_node
-from .arrow_types import column_type
-from .avro_schema import record_schema, with_fields, with_kinds
+from ..parquet.node_types import build_node
+from ..schema.arrow_types import column_type
+from ..schema.avro_schema import record_schema, with_fields, with_kinds
+from ..schema.avro_type import avro_columns
+from ..schema.column_type import ColumnType, Kind
+from ..schema.hudi_types import Vector, record_types, vector_columns
+from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS
 from .enum_symbols import EnumSymbols
 from .vectors import check_lists, stored_vectors
 

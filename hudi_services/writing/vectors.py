@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
-from ..parquet.column_type import ColumnType, Kind
 from ..parquet.conversion import promotable
-from ..parquet.hudi_types import Vector
+from ..schema.column_type import ColumnType, Kind
+from ..schema.hudi_types import Vector
 
 
 def check_lists(name: str, found: ColumnType, vector: Vector) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.schema.column_type import ColumnType, Kind
 
 TYPES = {
     "seconds": ColumnType(Kind.LONG),

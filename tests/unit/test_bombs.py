@@ -23,7 +23,6 @@ from hudi_services.base_files import bloom
 from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.commit_metadata import decode_commit_json
 from hudi_services.codecs.json_text import parse_json
-from hudi_services.codecs.table_schema import parse_table_schema
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import ConfigError, CorruptFile
 from hudi_services.hfile import hfile_format
@@ -33,10 +32,11 @@ from hudi_services.jobs import recover
 from hudi_services.log_files.log_blocks import MAGIC
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.options import resolve
-from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.footer import footer_length, parse_footer
 from hudi_services.runs.config_files import read_properties
 from hudi_services.runs.request import RecoverRequest
+from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.table_schema import parse_table_schema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.timeline import archive_file

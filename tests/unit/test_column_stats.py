@@ -9,9 +9,9 @@ import pytest
 from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.chunk_stats import column_stats
-from hudi_services.parquet.column_type import Kind
 from hudi_services.parquet.file_schema import node
 from hudi_services.parquet.footer import ColumnChunk, Physical, RowGroup
+from hudi_services.schema.column_type import Kind
 
 from .parquet_samples import REAL_FILES, real_file, schema_of, write_pyarrow
 

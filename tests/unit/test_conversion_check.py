@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from hudi_services.errors import CheckFailed
 from hudi_services.parquet import conversion
 from hudi_services.parquet import file_schema as ps
-from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.parquet.conversion import convert_column
 from hudi_services.parquet.file_schema import Node, node
 from hudi_services.parquet.footer import Physical
-from hudi_services.parquet.schema_evolution import build_node
+from hudi_services.parquet.node_types import build_node
 from hudi_services.rows.conversion_check import ConversionCheck
+from hudi_services.schema.column_type import ColumnType, Kind
 
 from .parquet_samples import schema_of
 from .test_rewrite import rewrite

@@ -13,7 +13,6 @@ from hudi_services.base_files.bloom import BloomSettings, parse
 from hudi_services.base_files.file_reader import BaseFileReader
 from hudi_services.base_files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.base_files.slices import BaseFileSlice
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.parquet.footer import read_footer
 from hudi_services.rewriting.copy_plan import CopyPlan, copy_plan
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
@@ -21,6 +20,7 @@ from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in

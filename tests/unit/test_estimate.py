@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from hudi_services.base_files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_services.clustering.estimate import estimate_group
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
 from hudi_services.rewriting.rewrite import rewrite_group
@@ -25,6 +24,7 @@ from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
 from hudi_services.runs.report import InOut, Report
 from hudi_services.runs.request import Mode
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in

@@ -29,10 +29,10 @@ from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import BaseFile
 from hudi_services.options import resolve
-from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.runs.report import Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import CleanRequest, Mode, ValidateRequest
+from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 

@@ -19,7 +19,7 @@ from hudi_services.derived_indexes.expression_index.expressions import (
 from hudi_services.derived_indexes.expression_index.times import Zone, strftime_pattern
 from hudi_services.errors import ConfigError, UnsupportedTable
 from hudi_services.metadata.statistics.values import BoundType, ValueType
-from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.schema.column_type import ColumnType, Kind
 
 from .expression_samples import CALLS, TYPES, samples
 

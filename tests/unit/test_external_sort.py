@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
@@ -24,6 +23,7 @@ from hudi_services.rows.ordering import HILBERT, Z_ORDER
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
 from hudi_services.rows.sorting import RowSorter
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.storage import Storage
 
 from .parquet_samples import slices_in, write_pyarrow

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import even_cuts
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in

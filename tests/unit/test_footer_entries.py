@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.base_files.footer_entries import footer_entries
-from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
-from hudi_services.parquet.hudi_types import VECTOR_COLUMNS, vector_columns
-from hudi_services.parquet.schema_evolution import build_node
+from hudi_services.parquet.node_types import build_node
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.hudi_types import VECTOR_COLUMNS, vector_columns
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in

@@ -10,8 +10,8 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import ConfigError
-from hudi_services.parquet.avro_type import avro_columns
-from hudi_services.parquet.column_type import Kind
+from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.column_type import Kind
 from hudi_services.versions import VERSIONS
 
 from .rides import FILTERS, create

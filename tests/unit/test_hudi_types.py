@@ -14,9 +14,9 @@ from hudi_services.api.table import Table
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.clustering.plan import current_schema
 from hudi_services.errors import CheckFailed, ConfigError
-from hudi_services.parquet.avro_type import avro_columns
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
 from hudi_services.parquet.schema_evolution import build_node
+from hudi_services.schema.avro_type import avro_columns
 from hudi_services.stores import open_storage
 from hudi_services.writing.enum_symbols import EnumSymbols
 

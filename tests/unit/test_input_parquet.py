@@ -18,8 +18,9 @@ from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.errors import ConfigError
 from hudi_services.inputs.input_files import InputFiles, find_files
 from hudi_services.inputs.input_types import InputTypes
-from hudi_services.parquet.avro_type import avro_columns
-from hudi_services.parquet.column_type import ColumnType, parquet_type
+from hudi_services.parquet.node_types import parquet_type
+from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.column_type import ColumnType
 from hudi_services.snapshot import current_schema
 from hudi_services.stores import open_storage
 from hudi_services.writing.schema import WriterSchema

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
-from hudi_services.codecs.table_schema import parse_table_schema, without_meta
 from hudi_services.errors import UnsupportedTable
 from hudi_services.keygen.key_texts import UTC
 from hudi_services.keygen.keys import KeyMaker
+from hudi_services.schema.table_schema import parse_table_schema, without_meta
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import known_keys

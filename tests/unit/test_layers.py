@@ -33,6 +33,7 @@ ROWS = [
     {"storage", "file_names"},
     {"stores", "file_cache", "small_files"},
     {"codecs"},
+    {"schema"},
     {"parquet", "hfile", "table_config", "locking"},
     {"calendars"},
     {"base_files"},

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.commit import newest_files
 from hudi_services.errors import ConfigError, CorruptFile, UnsupportedTable
 from hudi_services.ingest import write_tasks
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import base_files, distinct_rows
 from hudi_services.writing.base_files import InsertResult, InsertTask

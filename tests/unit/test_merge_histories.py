@@ -10,7 +10,6 @@ import pytest
 
 from hudi_services.base_files.file_writer import FILE_NAME_COLUMN
 from hudi_services.base_files.slices import SliceReader
-from hudi_services.codecs.table_schema import for_files, parse_table_schema
 from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTable
 from hudi_services.merging import log_records
 from hudi_services.merging.counted_instants import counted_instants
@@ -20,6 +19,7 @@ from hudi_services.merging.slices import MergedSlices
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.parquet.schema_evolution import SourceSchema, resolve_target
 from hudi_services.rows.conservation import Checksum, checksum
+from hudi_services.schema.table_schema import for_files, parse_table_schema
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView
 

@@ -20,7 +20,7 @@ from hudi_services.metadata.statistics.indexed_columns import index_columns
 from hudi_services.metadata.statistics.values import BoundType, ValueType
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.parquet.chunk_stats import ColumnStats
-from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.schema.column_type import ColumnType, Kind
 
 from .metadata_tables import far_future, open_metadata, stats_of
 from .tables import open_local, unpack

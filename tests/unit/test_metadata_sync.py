@@ -14,7 +14,7 @@ from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.parquet.chunk_stats import ColumnStats
-from hudi_services.parquet.column_type import ColumnType, Kind
+from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.table.log_naming import BySlice

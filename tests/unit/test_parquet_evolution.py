@@ -10,11 +10,11 @@ from hudi_services.base_files.file_reader import open_base_file
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.errors import UnsupportedTable
 from hudi_services.parquet import file_schema as ps
-from hudi_services.parquet.avro_type import avro_columns
-from hudi_services.parquet.column_type import parquet_type
 from hudi_services.parquet.file_schema import FileSchema, node
 from hudi_services.parquet.footer import Physical, parse_footer
+from hudi_services.parquet.node_types import parquet_type
 from hudi_services.parquet.schema_evolution import SourceSchema, agrees, build_node, resolve_target
+from hudi_services.schema.avro_type import avro_columns
 from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, schema_of

@@ -10,9 +10,10 @@ from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import Struct
 from hudi_services.errors import CorruptFile
 from hudi_services.parquet import file_schema as ps
-from hudi_services.parquet.column_type import parquet_type
-from hudi_services.parquet.file_schema import FileSchema, decimal_width, node
+from hudi_services.parquet.file_schema import FileSchema, node
 from hudi_services.parquet.footer import Physical, parse_footer
+from hudi_services.parquet.node_types import parquet_type
+from hudi_services.schema.column_type import decimal_width
 
 from .parquet_samples import REAL_FILES, empty_footer, real_bytes, schema_of
 

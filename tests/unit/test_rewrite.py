@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import CheckFailed
 from hudi_services.rewriting import rewrite as rewriting
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
+from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in

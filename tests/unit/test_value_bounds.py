@@ -20,10 +20,10 @@ from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile, column_records, untold_columns
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.chunk_stats import ColumnStats
-from hudi_services.parquet.column_type import ColumnType, Kind
 from hudi_services.parquet.file_schema import Leaf, node
 from hudi_services.parquet.footer import Physical
 from hudi_services.parquet.value_bounds import BoundsOf
+from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.storage import Storage
 
 from .parquet_samples import write_pyarrow

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.errors import ConfigError
-from hudi_services.parquet.avro_type import avro_columns
-from hudi_services.parquet.column_type import parquet_type
+from hudi_services.parquet.node_types import parquet_type
+from hudi_services.schema.avro_type import avro_columns
 from hudi_services.stores import open_storage
 from hudi_services.table.partition_metafile import create_metafiles
 from hudi_services.writing.kept_rows import divided

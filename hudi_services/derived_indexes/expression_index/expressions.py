@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import UnsupportedTable
 from ...metadata.statistics.values import BoundType, ValueType
-from ...parquet.column_type import ColumnType, Kind
+from ...schema.column_type import ColumnType, Kind
 from . import texts, times
 from .times import Zone
 

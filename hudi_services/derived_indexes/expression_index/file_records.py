@@ -20,9 +20,10 @@ from ...metadata.records.keys import COLUMN_STATS, bloom_filter_key, column_stat
 from ...metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ...metadata.statistics.values import BoundType, greatest, smallest
 from ...model import BaseFile, FileSlice, LogFile
-from ...parquet.column_type import Kind, parquet_type
 from ...parquet.conversion import natural
 from ...parquet.file_schema import FileSchema, Node
+from ...parquet.node_types import parquet_type
+from ...schema.column_type import Kind
 from ...storage import Storage
 from .expressions import Expression, as_texts
 from .index import Computation, ExpressionIndex, ExpressionRecord, refused

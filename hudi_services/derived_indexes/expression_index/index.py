@@ -21,7 +21,6 @@ from typing import Any
 import pyarrow as pa
 
 from ...base_files.bloom import DYNAMIC, BloomSettings
-from ...codecs.table_schema import META_COLUMNS, parse_table_schema
 from ...errors import ConfigError, UnsupportedTable
 from ...limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from ...metadata.records.keys import (
@@ -36,8 +35,9 @@ from ...metadata.statistics.indexed_columns import is_typed, read_definitions
 from ...metadata.statistics.values import ValueType
 from ...metadata.table import MetadataTable
 from ...options.value_types import integer
-from ...parquet.avro_type import avro_columns
-from ...parquet.column_type import ColumnType, Kind
+from ...schema.avro_type import avro_columns
+from ...schema.column_type import ColumnType, Kind
+from ...schema.table_schema import META_COLUMNS, parse_table_schema
 from .expressions import Expression, NotComputed, as_texts, compile_expression
 from .times import Zone
 

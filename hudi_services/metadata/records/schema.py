@@ -7,7 +7,7 @@ import functools
 import json
 
 from ...codecs.avro import AvroSchema, load_schema, parse_schema
-from ...codecs.table_schema import ROW_META_COLUMNS
+from ...schema.table_schema import ROW_META_COLUMNS
 from ...versions import RELEASES
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ...model import path_in
 from ...parquet.chunk_stats import ColumnStats
-from ...parquet.column_type import ColumnType, Kind
+from ...schema.column_type import ColumnType, Kind
 from ..records.keys import column_stats_key, partition_stats_key
 from ..records.model import Record, RecordType, StatsRecord, Stored
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest

@@ -15,11 +15,11 @@ from typing import Any
 
 from ...codecs.hashing import xxh64_key
 from ...codecs.json_text import parse_json
-from ...codecs.table_schema import META_COLUMNS, parse_table_schema
 from ...errors import CorruptFile
-from ...parquet.avro_type import avro_columns
 from ...parquet.chunk_stats import ColumnStats
-from ...parquet.column_type import ColumnType
+from ...schema.avro_type import avro_columns
+from ...schema.column_type import ColumnType
+from ...schema.table_schema import META_COLUMNS, parse_table_schema
 from ...storage import Storage
 from ...table_config import TableConfig
 from ...versions import TableVersion

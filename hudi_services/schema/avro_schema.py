@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import ConfigError
-from ..parquet.avro_type import PRIMITIVES
-from ..parquet.column_type import ColumnType, Kind
-from ..parquet.file_schema import decimal_width
+from .avro_type import PRIMITIVES
+from .column_type import ColumnType, Kind, decimal_width
 
 _UNFIT_FIRST, _UNFIT = re.compile(r"\A[^A-Za-z_]"), re.compile(r"[^A-Za-z0-9_]")
 _MASK = "__"

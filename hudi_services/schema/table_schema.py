@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import Any
 
+from ..codecs.avro_schema_check import check_json_depth
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile
-from .avro_schema_check import check_json_depth
-from .json_text import parse_json
 
 META_COLUMNS = (
     "_hoodie_commit_time",

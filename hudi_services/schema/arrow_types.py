@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ..errors import ConfigError
-from ..parquet.column_type import ColumnType, Kind
+from .column_type import ColumnType, Kind
 
 _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_boolean, Kind.BOOLEAN),

@@ -1,0 +1,95 @@
+"""Logical column types, one vocabulary for Avro schemas, parquet files, Arrow tables and statistics.
+
+Physical forms (INT96, list levels, decimal width) are not part of a type; `required` leaves out nullability.
+Source: parquet-format LogicalTypes.md; Avro 1.11 specification.
+"""
+
+import functools
+from dataclasses import dataclass, replace
+from enum import Enum
+
+UNITS = ("millis", "micros", "nanos")
+"""The units of times, coarsest first."""
+
+
+class Kind(Enum):
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    ENUM = "enum"
+    BYTES = "bytes"
+    FIXED = "fixed"
+    UUID = "uuid"
+    DECIMAL = "decimal"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    UNSIGNED = "unsigned"
+    LIST = "array"
+    MAP = "map"
+    STRUCT = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """One type; only the fields that its kind has are set. `unit` is millis, micros or nanos (of TIME, TIMESTAMP)."""
+
+    kind: Kind
+    nullable: bool = False
+    precision: int = 0
+    scale: int = 0
+    unit: str = ""
+    utc: bool = False
+    """TIMESTAMP: an instant (isAdjustedToUTC), not a local time."""
+    size: int = 0
+    """Bytes of FIXED, bits of UNSIGNED."""
+    element: "ColumnType | None" = None
+    key: "ColumnType | None" = None
+    value: "ColumnType | None" = None
+    fields: "tuple[tuple[str, ColumnType], ...]" = ()
+
+    @property
+    def parts(self) -> "tuple[ColumnType, ...]":
+        """The types directly inside of it: of elements, keys, values, fields."""
+        found = (self.element, self.key, self.value, *(part for _, part in self.fields))
+        return tuple(part for part in found if part is not None)
+
+    def required(self) -> "ColumnType":
+        """The same type, not nullable on any level."""
+        if self.kind not in (Kind.LIST, Kind.MAP, Kind.STRUCT):
+            return with_nullable(self, False)
+        return replace(
+            self,
+            nullable=False,
+            element=self.element and self.element.required(),
+            key=self.key and self.key.required(),
+            value=self.value and self.value.required(),
+            fields=tuple((name, t.required()) for name, t in self.fields),
+        )
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.precision},{self.scale})"
+        if self.kind is Kind.TIMESTAMP:
+            return f"{'' if self.utc else 'local-'}timestamp-{self.unit}"
+        if self.kind is Kind.LIST:
+            return f"array<{self.element}>"
+        if self.kind is Kind.MAP:
+            return f"map<{self.value}>"
+        if self.kind is Kind.STRUCT:
+            return f"record<{', '.join(f'{name}: {t}' for name, t in self.fields)}>"
+        return str(self.kind.value)
+
+
+@functools.lru_cache(maxsize=1024)
+def with_nullable(leaf: ColumnType, nullable: bool) -> ColumnType:
+    """A leaf type; the same object each time, since files have many columns and few types."""
+    return replace(leaf, nullable=nullable)
+
+
+def decimal_width(precision: int) -> int:
+    """The fewest bytes that hold every decimal of `precision` digits in two's complement."""
+    return (int(10**precision - 1).bit_length() + 8) // 8
