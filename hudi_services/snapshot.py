@@ -14,6 +14,7 @@ from .file_names import PARTITION_METAFILE
 from .metadata.records.keys import FILES
 from .metadata.table import MOST_FILES, MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
+from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage
 from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
@@ -61,6 +62,11 @@ class Snapshot:
     """Told what an action on the table waits for."""
 
     @property
+    def schema(self) -> TableSchema | None:
+        """The schema of its rows, see `Timeline.schema`."""
+        return self.timeline.schema
+
+    @property
     def log_naming(self) -> LogNaming:
         return log_naming(self.config.version)
 
@@ -84,7 +90,7 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
 def read_ahead(table: Snapshot) -> None:
     """Read at the same time what every command reads that works with rows: the newest schema, the listing's files."""
     metadata = table.metadata
-    reads: list[Callable[[], object]] = [table.timeline.newest_schema]
+    reads: list[Callable[[], object]] = [lambda: table.schema]
     if metadata is not None:
         reads += [lambda: metadata.look_into([FILES]), lambda: metadata.committed, lambda: metadata.index_definitions]
     with suppress(HudiServicesError):
@@ -253,9 +259,3 @@ def pending_clusterings(table: Snapshot, but: str = "") -> Mapping[FileGroupId, 
         for group in table.timeline.read_plan(instant).groups
         for one in group.slices
     }
-
-
-def current_schema(table: Snapshot) -> str | None:
-    """The table's Avro schema as JSON, without meta columns: that of the newest commit with a schema, else that of the
-    table's creation, else None (TableSchemaResolver)."""
-    return table.timeline.newest_schema() or table.config.create_schema

@@ -32,8 +32,7 @@ from ..runs.request import (
     WriteOperation,
     WriteRequest,
 )
-from ..schema.table_schema import parse_table_schema
-from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
+from ..snapshot import Snapshot, open_config, open_snapshot
 from ..stores.options import Value
 from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at
 from .arrow import files_table, seen_slices, slices_table, timeline_table
@@ -138,8 +137,7 @@ class Table:
         """
 
         def read(table: Snapshot) -> dict[str, Any] | None:
-            text = current_schema(table)
-            return None if text is None else parse_table_schema(text, self.url)
+            return None if table.schema is None else dict(table.schema.avro)
 
         return self._read(read)
 

@@ -16,34 +16,34 @@ HoodieBloomFilterWriteSupport, HoodieFileMetadataMerger of Apache Hudi 0.15.0 to
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..parquet.file_schema import FileSchema
 from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import agrees
 from ..schema.column_type import Kind
-from ..schema.hudi_types import VECTOR_COLUMNS, Vector, listed, vector_columns
+from ..schema.hudi_types import VECTOR_COLUMNS, Vector, listed
+from ..schema.table_schema import TableSchema
 from .record_keys import AVRO_SCHEMA, WRITER_MODEL
 
 _OF_HUDI = "hoodie."
 
 
 def footer_entries(
-    files: Sequence[Mapping[str, str]], target: FileSchema, avro_schema: Mapping[str, Any] | None
+    files: Sequence[Mapping[str, str]], target: FileSchema, schema: TableSchema | None
 ) -> dict[str, str]:
     """The entries of a file with the schema `target`, but those of its keys and its calendar.
 
-    `files` are the key/value metadata of the files that it replaces; `avro_schema` is the table's, in the form that
-    files have, None for a table without one.
+    `files` are the key/value metadata of the files that it replaces; `schema` is the table's, in the form that files
+    have, None for a table without one.
     """
     entries = _kept(files)
-    if avro_schema is None:
+    if schema is None:
         return entries
     # A reader that trusts this schema would read millis as micros; without it, the reader uses the parquet schema.
-    if agrees(target, avro_schema):
-        entries |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
+    if agrees(target, schema):
+        entries |= {AVRO_SCHEMA: json.dumps(schema.avro), WRITER_MODEL: "avro"}
     entries.pop(VECTOR_COLUMNS, None)
-    vectors = {name: one for name, one in vector_columns(avro_schema).items() if _has(target, name, one)}
+    vectors = {name: one for name, one in schema.vectors.items() if _has(target, name, one)}
     return entries | ({VECTOR_COLUMNS: listed(vectors)} if vectors else {})
 
 

@@ -18,8 +18,7 @@ from ..options import Options, clustering_keys, computed, settings, value_of
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
-from ..schema.table_schema import parse_table_schema
-from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
@@ -297,34 +296,20 @@ def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> 
 
 def check_columns(what: str, columns: Collection[str], table: Snapshot) -> None:
     """Raise ConfigError for a column that the table's base files lack, or that has no order; `what` names its role."""
-    text = current_schema(table)
-    if text is None:
+    schema = table.schema
+    if schema is None:
         return
-    schema = parse_table_schema(text, table.storage.root)
-    fields = {str(f["name"]): f["type"] for f in _fields(schema)}
     for column in columns:
         if column.startswith("_hoodie_"):
             continue
-        if column not in fields:
-            known = ", ".join(list(fields)[:20])
+        found = schema.type_of(column)
+        if found is None:
+            known = ", ".join(schema.names[:20])
             raise ConfigError(f"the {what} {column} is not in the table", hint=f"its columns are {known}")
         if column in table.config.dropped_columns:
             raise ConfigError(
                 f"the {what} {column} is not in the base files: it is a partition column "
                 "(hoodie.datasource.write.drop.partition.columns=true)"
             )
-        if _kind(fields[column]) in ("map", "array", "record"):
-            raise ConfigError(f"the {what} {column} is a {_kind(fields[column])}, which has no order")
-
-
-def _fields(schema: Mapping[str, object]) -> list[dict[str, object]]:
-    fields = schema.get("fields")
-    return fields if isinstance(fields, list) else []
-
-
-def _kind(avro_type: object) -> str:
-    if isinstance(avro_type, list):
-        return next((_kind(one) for one in avro_type if one != "null"), "null")
-    if isinstance(avro_type, dict):
-        return str(avro_type.get("type"))
-    return str(avro_type)
+        if found.is_nested:
+            raise ConfigError(f"the {what} {column} is a {found.kind.value}, which has no order")

@@ -17,7 +17,8 @@ from ..metadata_updates.delta_commit import Confirm
 from ..metadata_updates.sync import Change, rehearse_commit, sync_commit
 from ..model import CommitMetadata, WriteStat
 from ..parquet.chunk_stats import ColumnStats
-from ..snapshot import Snapshot, current_schema
+from ..schema.table_schema import TableSchema
+from ..snapshot import Snapshot
 from ..timeline.instant import Instant
 from .conflicts import pending_writes
 from .expectations import Expectation
@@ -62,7 +63,7 @@ class CommitDraft:
 
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
     indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
-    the Avro schema (JSON) of the commit, None for that of the table. `pairs` are the keys that came to each secondary
+    that of the commit, None for that of the table. `pairs` are the keys that came to each secondary
     index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over from
     earlier ones, `extra` is extra metadata of its own.
     """
@@ -75,7 +76,7 @@ class CommitDraft:
     expressions: tuple[ComputedIndex, ...] = ()
     expectations: Sequence[Expectation] = ()
     merged: frozenset[str] = frozenset()
-    schema: str | None = None
+    schema: TableSchema | None = None
     pairs: tuple[MovedKeys, ...] | None = None
     rolling: RollingMetadata = field(default_factory=RollingMetadata)
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -120,8 +121,8 @@ class CommitDraft:
         return sync_commit(current.metadata, self._change(current), times)
 
     def content(self, current: Snapshot) -> bytes:
-        schema = self.schema or current_schema(current)
-        extra = {**self.extra, **({"schema": schema} if schema else {})}
+        schema = self.schema or current.schema
+        extra = {**self.extra, **({"schema": schema.text} if schema else {})}
         metadata = CommitMetadata(
             self.operation,
             self.stats,

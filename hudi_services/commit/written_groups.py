@@ -7,7 +7,8 @@ from typing import ClassVar
 from ..errors import ConflictError
 from ..file_names import bucket_digits
 from ..model import FileSlice
-from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
+from ..schema.table_schema import TableSchema
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
 from .conflicts import ended_updates, input_changes, pending_rollbacks, raise_first
 from .settings import TransactionSettings
@@ -15,14 +16,14 @@ from .settings import TransactionSettings
 
 @dataclass(frozen=True, slots=True)
 class SchemaUnchanged:
-    """The table had the Avro schema `known`, None for none, when that of the write was made."""
+    """The table had the schema `known`, None for none, when that of the write was made."""
 
     sentence: ClassVar[str] = "no other writer has changed the schema of the table"
-    known: str | None
+    known: TableSchema | None
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError when the table has another schema, which the commit would take back."""
-        if current_schema(current) != self.known:
+        if current.schema != self.known:
             raise ConflictError(
                 f"another writer has changed the schema of {current.storage.root} since the rows were read",
                 hint="nothing was committed; run again",

@@ -18,9 +18,7 @@ from ..metadata.records.keys import PARTITION_STATS, RECORD_INDEX
 from ..metadata.statistics.indexed_columns import typed_among
 from ..model import FileSlice
 from ..runs.rewrite_tasks import indexed_columns
-from ..schema.avro_type import avro_columns
-from ..schema.table_schema import parse_table_schema
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from ..writing.index import IndexType
 
@@ -45,10 +43,10 @@ def compared_fields(config: TableConfig, payload: str) -> frozenset[str]:
 
 
 def _fixed(table: Snapshot, index: IndexType, compared: Collection[str]) -> Iterator[tuple[str, str]]:
-    config, metadata, schema = table.config, table.metadata, current_schema(table)
+    config, metadata, schema = table.config, table.metadata, table.schema
     why = _why_all(table, index)
     if schema is not None and why:
-        yield from ((name, why) for name, _ in avro_columns(parse_table_schema(schema, table.storage.root)))
+        yield from ((name, why) for name in schema.types)
     if metadata is not None:
         if PARTITION_STATS in {*metadata.partitions} - typed_among(metadata, [PARTITION_STATS]):
             why = (

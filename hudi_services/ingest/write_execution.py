@@ -41,7 +41,7 @@ from ..runs.metadata_services import metadata_services
 from ..runs.report import Check, CheckResult, InOut, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
-from ..schema.avro_type import avro_columns
+from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action
@@ -71,7 +71,7 @@ class WriteRun:
         wanted: WriteRequest,
         table: Snapshot,
         rows: WriteRows,
-        known: str | None,
+        known: TableSchema | None,
         expressions: tuple[Computation, ...],
         report: Report,
         engine: Engine,
@@ -106,7 +106,7 @@ class WriteRun:
         if shards is not None:
             shards.holding(self._kept.partitions, 1)
         if table.metadata is not None:
-            check_columns(table.metadata, dict(avro_columns(self._kept.schema.avro)))
+            check_columns(table.metadata, self._kept.schema.table.types)
         if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
             refuse_log_files(table.storage.root, self._expressions)
         self._replaced(table)
@@ -246,7 +246,7 @@ class WriteRun:
         options = self._wanted.options
         if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
             return current
-        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=options.of(NewStatistics))
+        create_metadata_table(current.storage, self._kept.schema.table, times, statistics=options.of(NewStatistics))
         return refresh(current)
 
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
@@ -320,7 +320,7 @@ class WriteRun:
                 FilesStored(table.storage, stats),
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),
-            schema=self._kept.schema.text,
+            schema=self._kept.schema.table,
             rolling=self._wanted.options.of(RollingMetadata),
             extra=commit_metadata(self._wanted.options),
         )

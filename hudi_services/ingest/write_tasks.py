@@ -20,9 +20,7 @@ from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
 from ..runs.rewriting import next_slice_stat
-from ..schema.avro_type import avro_columns
-from ..schema.table_schema import parse_table_schema
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot
 from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames
 from ..writing.appended_logs import AppendTask, append_rows
@@ -265,10 +263,10 @@ def _token(number: int) -> str:
 
 def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
     """The columns that the metadata table may have statistics of after a write with this schema."""
-    found, known = indexed_columns(table), current_schema(table)
+    found, known = indexed_columns(table), table.schema
     if not found or known is None:
         return found
-    return found | {*schema.arrow.names}.difference(dict(avro_columns(parse_table_schema(known, table.storage.root))))
+    return found | {*schema.arrow.names}.difference(known.types)
 
 
 def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTask]) -> bytes:

@@ -7,7 +7,7 @@ out by all values of all files (`csv_types`, `json_types`).
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +20,7 @@ from ..merging.log_records import IS_DELETED
 from ..new_tables.definition import PartKind
 from ..options.creation_keys import KeyGenerator
 from ..schema.arrow_types import arrow_type, column_type
-from ..schema.avro_type import avro_columns
-from ..schema.hudi_types import vector_columns
-from ..schema.table_schema import META_COLUMNS
+from ..schema.table_schema import META_COLUMNS, TableSchema
 from ..table_config import TableConfig
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -53,15 +51,15 @@ class InputTypes:
     """The columns that the write uses, None for all."""
 
     @classmethod
-    def of(cls, config: TableConfig, table_schema: Mapping[str, Any] | None, *, keys_only: bool) -> "InputTypes":
-        """What the table says; `table_schema` is its Avro schema, if it has one.
+    def of(cls, config: TableConfig, schema: TableSchema | None, *, keys_only: bool) -> "InputTypes":
+        """What the table says; `schema` is that of the table, if it has one.
 
         `keys_only`: no columns are used but those of keys and paths. Raises UnsupportedTable.
         """
-        columns = avro_columns(table_schema) if table_schema is not None else ()
-        vectors = vector_columns(table_schema) if table_schema is not None else {}
-        types = {name: arrow_type(one) for name, one in columns}
-        types |= {name: pa.list_(one.arrow) for name, one in vectors.items()}
+        types: dict[str, pa.DataType | None] = {}
+        if schema is not None:
+            types |= {one.name: arrow_type(one.type) for one in schema.columns}
+            types |= {name: pa.list_(one.arrow) for name, one in schema.vectors.items()}
         known = {IS_DELETED: pa.bool_()} | {name: kind for name, kind in types.items() if kind is not None}
         paths = [one.partition(".")[0] for one in config.partition_fields]
         keys = [one.partition(".")[0] for one in config.record_key_fields]

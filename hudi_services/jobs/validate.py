@@ -30,7 +30,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Check, CheckResult, Report
 from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
 from ..runs.request import ValidateRequest
-from ..snapshot import Snapshot, current_schema, is_unchanged, refresh
+from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
 from ..validation.model import Difference, Findings, Kind, Severity, damaged_logs, wanted_records
@@ -115,7 +115,7 @@ def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTab
     for index in expression_indexes(metadata):
         with suppress(UnsupportedTable):
             zone, bloom = Zone.of_session(options), options.of(BloomSettings)
-            found = computation(metadata, index, current_schema(table), zone, bloom)
+            found = computation(metadata, index, table.schema, zone, bloom)
             if options[file_keys.SESSION_TIME_ZONE] or not found.expression().zoned:
                 yield found
 

@@ -1,10 +1,10 @@
 """Writes: reads and checks what is given, and creates a table where there is none."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -30,8 +30,8 @@ from ..runs.opening import open_rewritable
 from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.running import Running, check_engine
-from ..schema.table_schema import parse_table_schema, without_meta
-from ..snapshot import Snapshot, current_schema, refresh
+from ..schema.table_schema import TableSchema
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
@@ -107,10 +107,10 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
         )
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     _check_options(wanted, table.config, report)
-    known, memory = current_schema(table), _memory(wanted, engine)
+    known, memory = table.schema, _memory(wanted, engine)
     if known is None:
         raise NothingToDo("the table has no rows to delete")
-    schema = WriterSchema(without_meta(parse_table_schema(known, wanted.base_path)), table.config.populate_meta_fields)
+    schema = WriterSchema(known.without_meta(), table.config.populate_meta_fields)
     with RowStore(memory.limit // 4) as store:
         deleted, none = matching_partitions(table, patterns), KeptRows(schema, store)
         rows = LocalRows(none, None, memory, wanted.progress)
@@ -124,12 +124,12 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
         table, wanted, expressions = open_rewritable(wanted, storage, report)
     except TableNotFound as error:
         raise TableNotFound(error.message, hint=_CHECK_PATH_OR_CREATE) from error
-    config, known = table.config, current_schema(table)
+    config, known = table.config, table.schema
     _check_options(wanted, config, report)
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
     rule = _rule(wanted, config)
-    columns = None if known is None else without_meta(parse_table_schema(known, wanted.base_path))
+    columns = known and known.without_meta()
     of_keys = config_of_keys(wanted.options, config)
     source = source_of(InputTypes.of(of_keys, columns, keys_only=wanted.operation is WriteOperation.DELETE))
     with ExitStack() as stack:
@@ -185,7 +185,7 @@ def _schema(
     wanted: WriteRequest,
     rows: pa.Schema,
     config: TableConfig,
-    columns: Mapping[str, Any] | None,
+    columns: TableSchema | None,
     fixed: FixedTypes,
     compared: Collection[str],
 ) -> WriterSchema:

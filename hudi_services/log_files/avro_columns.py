@@ -31,7 +31,7 @@ from ..errors import CorruptFile
 from ..parquet import file_schema as ps
 from ..parquet.file_schema import FileSchema, Node
 from ..parquet.footer import Physical
-from ..parquet.node_types import build_node
+from ..parquet.node_types import build_nodes
 from ..schema.avro_type import avro_columns
 from .avro_walk import AvroWalk, Fields
 
@@ -53,7 +53,7 @@ class AvroColumns:
         parse_schema(text, path)
         tree = json.loads(text)
         try:
-            columns = [build_node(name, kind) for name, kind in avro_columns(tree)]
+            columns = build_nodes(avro_columns(tree))
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise CorruptFile(f"{path} has a schema that is not one of columns: {e}") from e
         self.as_written = FileSchema(_root(columns))

@@ -34,6 +34,7 @@ from ..metadata.records.schema import stored_schema
 from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
 from ..model import WriteStat
 from ..options import value_of, writing_keys
+from ..schema.table_schema import TableSchema
 from ..storage import Storage
 from ..table.log_naming import log_naming
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
@@ -63,7 +64,7 @@ DEFAULT_STATISTICS = NewStatistics()
 
 def create_metadata_table(
     storage: Storage,
-    schema: str,
+    schema: TableSchema,
     times: Callable[[], str],
     *,
     writer: str = "",
@@ -71,8 +72,8 @@ def create_metadata_table(
 ) -> TableConfig:
     """Create the metadata table, and return the table's configuration, which names its partitions.
 
-    The caller holds the table's lock, and no completed write exists. `schema` is the Avro schema (JSON) of the rows
-    that will be written, without meta columns; `times` gives instants greater than all on both timelines. `writer` is
+    The caller holds the table's lock, and no completed write exists. `schema` is that of the rows that will be
+    written, without meta columns; `times` gives instants greater than all on both timelines. `writer` is
     the caller's own instant, which may have begun. A table that has a metadata table stays as it is, so that this may
     be called again after a kill.
 

@@ -36,6 +36,7 @@ from ..metadata.statistics.indexed_columns import (
 from ..metadata.statistics.partition_ranges import partition_ranges, range_source, settled_in, widening
 from ..metadata.statistics.text_ranges import in_both_orders
 from ..metadata.table import MetadataTable
+from ..schema.table_schema import TableSchema
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .deletion import deletion_records
@@ -79,8 +80,8 @@ class Change:
     beside_writes: bool = False
     """Whether other writes are in progress: readers order records by instants, so that ranges which replace older ones
     would hide what a write with an earlier instant adds when it ends."""
-    schema: str | None = None
-    """The Avro schema (JSON) of the commit; None for that of the table."""
+    schema: TableSchema | None = None
+    """That of the commit; None for that of the table."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> Confirm:

@@ -3,12 +3,13 @@
 Source: parquet-format LogicalTypes.md; AvroSchemaConverter (parquet-avro).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..codecs import thrift
 from ..codecs.thrift import Struct
 from ..errors import UnsupportedTable
-from ..schema.column_type import UNITS, ColumnType, Kind, decimal_width, with_nullable
+from ..schema.column_type import UNITS, Column, ColumnType, Kind, decimal_width, with_nullable
 from . import file_schema as ps
 from .file_schema import Node, node
 from .footer import Physical
@@ -24,7 +25,7 @@ def parquet_type(node: Node) -> ColumnType:
         return with_nullable(_leaf_type(node), nullable)
     if entry is not None:
         return ColumnType(Kind.MAP, nullable, key=parquet_type(entry[0]), value=parquet_type(entry[1]))
-    return ColumnType(Kind.STRUCT, nullable, fields=tuple((c.name, parquet_type(c)) for c in node.children))
+    return ColumnType(Kind.STRUCT, nullable, fields=tuple(Column(c.name, parquet_type(c)) for c in node.children))
 
 
 def list_item(node: Node) -> Node | None:
@@ -95,6 +96,11 @@ def _time_type(node: Node) -> ColumnType:
 # ---------------------------------------------------------------------------------------------------------- new columns
 
 
+def build_nodes(columns: Iterable[Column]) -> list[Node]:
+    """The elements of some columns, each as `build_node` makes it."""
+    return [build_node(one.name, one.type) for one in columns]
+
+
 def build_node(name: str, column: ColumnType) -> Node:
     """The elements that Hudi's writer makes for a column of this type (lists in three levels)."""
     repetition = ps.OPTIONAL if column.nullable else ps.REQUIRED
@@ -106,7 +112,7 @@ def build_node(name: str, column: ColumnType) -> Node:
         entry = node("key_value", ps.REPEATED, children=pair)
         return node(name, repetition, children=[entry], converted=ps.MAP, logical=_logical(ps.L_MAP))
     if column.kind is Kind.STRUCT:
-        return node(name, repetition, children=[build_node(n, t) for n, t in column.fields])
+        return node(name, repetition, children=build_nodes(column.fields))
     return _build_leaf(name, repetition, column)
 
 

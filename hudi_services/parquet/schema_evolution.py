@@ -11,11 +11,10 @@ Sources: HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType, AvroSchemaConvert
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..errors import UnsupportedTable
-from ..schema.avro_type import avro_columns
-from ..schema.column_type import UNITS, ColumnType, Kind
+from ..schema.column_type import UNITS, Column, ColumnType, Kind
+from ..schema.table_schema import TableSchema
 from . import file_schema as ps
 from .conversion import promotable
 from .file_schema import FileSchema, Node
@@ -47,15 +46,13 @@ class _Typed:
     type: ColumnType
 
 
-def resolve_target(sources: Sequence[SourceSchema], table_schema: Mapping[str, Any] | None) -> FileSchema:
+def resolve_target(sources: Sequence[SourceSchema], table: TableSchema | None) -> FileSchema:
     """The schema of the file that replaces `sources` (newest first, at least one).
 
-    `table_schema` is the table's Avro record as parsed JSON, with the meta columns that the files have; None lets the
-    newest file decide. Raises UnsupportedTable, naming column and file, when a file cannot be read with the types of
-    the table.
+    `table` is the schema of the table, with the meta columns that the files have; None lets the newest file decide.
+    Raises UnsupportedTable, naming column and file, when a file cannot be read with the types of the table.
     """
-    wanted = _wanted_columns(sources, table_schema)
-    finals = {name: _final_type(name, table_type, sources) for name, table_type in wanted}
+    finals = {name: _final_type(name, kind, sources) for name, kind in _wanted(sources, table).items()}
     newest = sources[0].schema
     if all(s.schema == newest for s in sources[1:]) and newest.columns == tuple(finals):
         types = {c.name: parquet_type(c).required() for c in newest.root.children}
@@ -76,19 +73,16 @@ def _list_levels(column: Node) -> set[int]:
     return own.union(*map(_list_levels, column.children))
 
 
-def agrees(target: FileSchema, table_schema: Mapping[str, Any]) -> bool:
-    """Whether `table_schema` describes the values of `target` as they are stored, units of time included."""
-    stored = ((target.column(name), wanted) for name, wanted in avro_columns(table_schema))
+def agrees(target: FileSchema, table: TableSchema) -> bool:
+    """Whether the schema of the table describes the values of `target` as they are stored, units of time included."""
+    stored = ((target.column(one.name), one.type) for one in table.columns)
     return all(column is not None and parquet_type(column).required() == wanted.required() for column, wanted in stored)
 
 
-def _wanted_columns(
-    sources: Sequence[SourceSchema], table_schema: Mapping[str, Any] | None
-) -> list[tuple[str, ColumnType | None]]:
-    if table_schema is not None:
-        return list(avro_columns(table_schema))
-    names = dict.fromkeys(name for source in sources for name in source.schema.columns)
-    return [(name, None) for name in names]
+def _wanted(sources: Sequence[SourceSchema], table: TableSchema | None) -> Mapping[str, ColumnType | None]:
+    if table is not None:
+        return table.types
+    return dict.fromkeys(name for source in sources for name in source.schema.columns)
 
 
 def _final_type(name: str, table_type: ColumnType | None, sources: Sequence[SourceSchema]) -> ColumnType:
@@ -124,13 +118,13 @@ def _parts(files: Sequence[_Typed], part: str) -> list[_Typed]:
 
 
 def _merge_struct(name: str, table_type: ColumnType | None, files: Sequence[_Typed]) -> ColumnType:
-    table_fields = dict(table_type.fields) if table_type is not None else {}
-    names = table_fields or dict.fromkeys(field for f in files for field, _ in f.type.fields)
+    table_fields = table_type.field_types if table_type is not None else {}
+    names = table_fields or dict.fromkeys(one.name for f in files for one in f.type.fields)
     merged = []
     for field in names:
-        having = [_Typed(f.path, dict(f.type.fields)[field]) for f in files if field in dict(f.type.fields)]
+        having = [_Typed(f.path, found) for f in files if (found := f.type.field_types.get(field)) is not None]
         final = _merge(f"{name}.{field}", table_fields.get(field), having)
-        merged.append((field, final if len(having) == len(files) else replace(final, nullable=True)))
+        merged.append(Column(field, final if len(having) == len(files) else replace(final, nullable=True)))
     return ColumnType(Kind.STRUCT, fields=tuple(merged))
 
 
@@ -212,7 +206,7 @@ def _fit_children(column: Node, final: ColumnType) -> list[Node] | None:
         return [entry.with_children(fitted_pair)] if len(fitted_pair) == 2 else None
     if final.kind is Kind.STRUCT:
         by_name = {child.name: child for child in column.children}
-        fields = [_fit(by_name[name], t) for name, t in final.fields]
+        fields = [_fit(by_name[one.name], one.type) for one in final.fields]
         fitted_fields = [f for f in fields if f is not None]
         return fitted_fields if len(fitted_fields) == len(fields) else None
     return []

@@ -6,7 +6,6 @@ would refuse after it has read the footers and the headers of log blocks; values
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..base_files.file_writer import writer_options
 from ..base_files.slices import SliceReader, SliceSource
@@ -17,8 +16,8 @@ from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
 from ..model import FileSlice
 from ..parquet.file_schema import FileSchema
 from ..parquet.schema_evolution import SourceSchema, resolve_target
-from ..schema.table_schema import for_files, parse_table_schema
-from ..snapshot import Snapshot, current_schema
+from ..schema.table_schema import TableSchema
+from ..snapshot import Snapshot
 from .task import RewriteTask
 
 
@@ -30,7 +29,7 @@ class TableColumns:
     """
 
     root: str
-    schema: str | None
+    schema: TableSchema | None
     dropped: tuple[str, ...]
     computed: frozenset[str] = frozenset()
 
@@ -38,27 +37,25 @@ class TableColumns:
     def of(cls, table: Snapshot) -> "TableColumns":
         indexes = expression_indexes(table.metadata) if table.metadata is not None else ()
         computed = frozenset(index.column for index in indexes)
-        return cls(table.storage.root, current_schema(table), table.config.dropped_columns, computed)
+        return cls(table.storage.root, table.schema, table.config.dropped_columns, computed)
 
-    def target(self, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
-        """The one schema of the new files, and the table's Avro schema in the form that files have; None without one.
+    def target(self, readers: Sequence[SliceReader]) -> tuple[FileSchema, TableSchema | None]:
+        """The one schema of the new files, and the table's in the form that files have; None without one.
 
         Raises UnsupportedTable when the schemas of the old files do not fit together.
         """
-        avro = None
-        if self.schema is not None:
-            columns = {column for reader in readers for column in reader.schema.columns}
-            avro = for_files(parse_table_schema(self.schema, self.root), columns, self.dropped)
-        return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro), avro
+        columns = {column for reader in readers for column in reader.schema.columns}
+        table = self.schema and self.schema.for_files(columns, self.dropped)
+        return resolve_target([SourceSchema(r.path, r.schema) for r in readers], table), table
 
 
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
-    """The open slices of a group, newest first, in one calendar; `target` and `avro` are those of `TableColumns`."""
+    """The open slices of a group, newest first, in one calendar; `target` and `table` are those of `TableColumns`."""
 
     readers: list[SliceReader]
     target: FileSchema
-    avro: dict[str, Any] | None
+    table: TableSchema | None
 
 
 def open_group(task: RewriteTask) -> OpenGroup:
@@ -68,10 +65,10 @@ def open_group(task: RewriteTask) -> OpenGroup:
 
 
 def _in_one_calendar(readers: list[SliceReader], columns: TableColumns) -> OpenGroup:
-    target, avro = columns.target(readers)
+    target, table = columns.target(readers)
     if have_two_calendars([reader.calendar for reader in readers], target):
         readers = [reader.gregorian() for reader in readers]
-    return OpenGroup(readers, target, avro)
+    return OpenGroup(readers, target, table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
 
 def _form(task: RewriteTask, group: OpenGroup, write_token: str) -> Form:
     key_values = calendar_metadata([reader.calendar for reader in group.readers], group.target)
-    key_values |= footer_entries([reader.key_values for reader in group.readers], group.target, group.avro)
+    key_values |= footer_entries([reader.key_values for reader in group.readers], group.target, group.table)
     return task.form(write_token, group.target, key_values)
 
 

@@ -11,6 +11,7 @@ from ..rows.memory import TaskMemory
 from ..rows.output import Form
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
+from ..schema.table_schema import TableSchema
 from ..storage import Storage
 
 
@@ -27,8 +28,8 @@ class RewriteTask:
     sort: tuple[SortColumn, ...]
     layout: str
     """How the sort columns order the rows, see `rows.ordering`."""
-    table_schema: str | None
-    """The table's Avro schema as JSON, without meta columns; None lets the newest file decide."""
+    table_schema: TableSchema | None
+    """Without meta columns; None lets the newest file decide."""
     dropped_columns: tuple[str, ...]
     """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
     meta_fields: bool

@@ -15,7 +15,7 @@ from ..derived_indexes.expression_index.times import Zone
 from ..errors import ConfigError, HudiServicesError
 from ..options import effects
 from ..options.option import Phase
-from ..snapshot import Snapshot, current_schema, open_snapshot, read_ahead
+from ..snapshot import Snapshot, open_snapshot, read_ahead
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.support import check_support, check_timeline
@@ -99,4 +99,4 @@ def open_rewritable(
     if table.metadata is None or not expression_indexes(table.metadata):
         return table, wanted, ()
     zone, bloom = Zone.of_session(wanted.options), wanted.options.of(BloomSettings)
-    return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)
+    return table, wanted, computations(table.metadata, table.schema, zone, bloom)

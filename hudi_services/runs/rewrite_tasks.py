@@ -9,7 +9,7 @@ from ..options.clustering_keys import NO_LAYOUT
 from ..rewriting.inputs import Unfit
 from ..rewriting.task import RewriteTask
 from ..rows.settings import FileSettings
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot
 from .report import Report, sentence
 
 
@@ -17,7 +17,7 @@ def task_maker(
     table: Snapshot, instant: str, settings: FileSettings
 ) -> Callable[[Sequence[FileSlice], Sequence[str]], RewriteTask]:
     """A function that makes the task for a group of file slices and the ids of its new files; it does not sort."""
-    schema, counted, indexed = current_schema(table), _counted(table), tuple(sorted(indexed_columns(table)))
+    counted, indexed = _counted(table), tuple(sorted(indexed_columns(table)))
 
     def task(slices: Sequence[FileSlice], file_ids: Sequence[str]) -> RewriteTask:
         return RewriteTask(
@@ -29,7 +29,7 @@ def task_maker(
             file_ids=tuple(file_ids),
             sort=(),
             layout=NO_LAYOUT,
-            table_schema=schema,
+            table_schema=table.schema,
             dropped_columns=table.config.dropped_columns,
             meta_fields=table.config.populate_meta_fields,
             settings=settings,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ..errors import ConfigError
-from .column_type import ColumnType, Kind
+from .column_type import Column, ColumnType, Kind
 
 _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_boolean, Kind.BOOLEAN),
@@ -36,8 +36,8 @@ def column_type(name: str, kind: pa.DataType, *, nullable: bool) -> ColumnType:
     if pa.types.is_struct(kind):
         if not kind.num_fields:
             raise _refused(name, kind, "a struct needs a field")
-        fields = tuple((one.name, column_type(f"{name}.{one.name}", one.type, nullable=one.nullable)) for one in kind)
-        return ColumnType(Kind.STRUCT, nullable, fields=fields)
+        parts = ((one.name, column_type(f"{name}.{one.name}", one.type, nullable=one.nullable)) for one in kind)
+        return ColumnType(Kind.STRUCT, nullable, fields=tuple(Column(*part) for part in parts))
     if pa.types.is_map(kind):
         key = column_type(f"{name}.key", kind.key_type, nullable=False)
         if key.kind is not Kind.STRING:
@@ -90,6 +90,6 @@ def arrow_type(found: ColumnType) -> pa.DataType | None:
         element = arrow_type(found.element)
         return element and pa.list_(element)
     if found.kind is Kind.STRUCT:
-        parts = [(name, arrow_type(part)) for name, part in found.fields]
+        parts = [(one.name, arrow_type(one.type)) for one in found.fields]
         return None if any(part is None for _, part in parts) else pa.struct(parts)
     return _PLAIN.get(found.kind)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .avro_type import PRIMITIVES
-from .column_type import ColumnType, Kind, decimal_width
+from .column_type import Column, ColumnType, Kind, decimal_width
 
 _UNFIT_FIRST, _UNFIT = re.compile(r"\A[^A-Za-z_]"), re.compile(r"[^A-Za-z0-9_]")
 _MASK = "__"
@@ -29,13 +29,13 @@ def record_schema(table_name: str) -> dict[str, Any]:
     return {"type": "record", "name": f"{name}_record", "namespace": f"hoodie.{name}", "fields": []}
 
 
-def with_fields(record: dict[str, Any], columns: Iterable[tuple[str, ColumnType]]) -> dict[str, Any]:
+def with_fields(record: Mapping[str, Any], columns: Iterable[Column]) -> dict[str, Any]:
     """`record` with more fields. Raises ConfigError for a column whose name Avro does not allow."""
     inside = f"{record['namespace']}.{record['name']}"
-    return {**record, "fields": [*record["fields"], *(_field(name, one, inside) for name, one in columns)]}
+    return {**record, "fields": [*record["fields"], *(_field(one, inside) for one in columns)]}
 
 
-def with_kinds(record: dict[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
+def with_kinds(record: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
     """`record` with other primitive types of some fields, which have primitive types; all else stays as it is."""
     fields = [
         {**one, "type": _of_kind(one["type"], kinds[one["name"]])} if one["name"] in kinds else one
@@ -50,14 +50,15 @@ def _of_kind(found: Any, kind: Kind) -> Any:
     return {**found, "type": _of_kind(found["type"], kind)} if isinstance(found, Mapping) else _PRIMITIVE[kind]
 
 
-def _field(name: str, column: ColumnType, namespace: str) -> dict[str, Any]:
+def _field(column: Column, namespace: str) -> dict[str, Any]:
+    name, kind = column.name, column.type
     if not _NAME.fullmatch(name):
         raise ConfigError(
             f"column {name!r} has a name that Avro does not allow",
             hint="rename it: letters, digits and _ are allowed, with no digit in the first place",
         )
-    found: dict[str, Any] = {"name": name, "type": _type(name, column, namespace)}
-    return found | ({"default": None} if column.nullable else {})
+    found: dict[str, Any] = {"name": name, "type": _type(name, kind, namespace)}
+    return found | ({"default": None} if kind.nullable else {})
 
 
 def _type(name: str, column: ColumnType, namespace: str) -> Any:
@@ -68,7 +69,7 @@ def _type(name: str, column: ColumnType, namespace: str) -> Any:
 def _required(name: str, column: ColumnType, namespace: str) -> Any:
     if column.kind is Kind.STRUCT:
         inside = f"{namespace}.{name}"
-        fields = [_field(part, one, inside) for part, one in column.fields]
+        fields = [_field(one, inside) for one in column.fields]
         return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
     if column.kind is Kind.LIST:
         assert column.element is not None, "a list has elements"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import UnsupportedTable
-from .column_type import ColumnType, Kind
+from .column_type import Column, ColumnType, Kind
 
 _MAX_DEPTH = 64
 _MOST_TYPES = 100_000
@@ -16,9 +16,28 @@ _MOST_TYPES = 100_000
 2^40."""
 
 
-def avro_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, ColumnType], ...]:
+def avro_columns(schema: Mapping[str, Any]) -> tuple[Column, ...]:
     """The columns of an Avro record (parsed JSON). Raises UnsupportedTable for recursive types and wide unions."""
     return _AvroReader().type(schema, str(schema.get("namespace", "")), 0).fields
+
+
+def avro_type_of(schema: Mapping[str, Any], column: str) -> ColumnType | None:
+    """The type of one column of an Avro record, whatever the other ones are; None when there is no such column.
+
+    Raises UnsupportedTable as `avro_columns`.
+    """
+    reader, (_, inside) = _AvroReader(), names_of(schema, "")
+    for field in schema["fields"]:
+        # Types that a column before this one defines may have names that this one uses.
+        try:
+            found = reader.type(field["type"], inside, 1)
+        except UnsupportedTable:
+            if field["name"] == column:
+                raise
+        else:
+            if field["name"] == column:
+                return found
+    return None
 
 
 PRIMITIVES = {
@@ -96,7 +115,7 @@ class _AvroReader:
         elif schema["type"] == "fixed":
             found = _logical(schema, ColumnType(Kind.FIXED, size=int(schema["size"])))
         else:
-            fields = tuple((str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
+            fields = tuple(Column(str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
             found = ColumnType(Kind.STRUCT, fields=fields)
         self.names[full_name] = found, self.types - before
         return found

@@ -5,7 +5,7 @@ Source: parquet-format LogicalTypes.md; Avro 1.11 specification.
 """
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 UNITS = ("millis", "micros", "nanos")
@@ -34,6 +34,16 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a field of a struct."""
+
+    name: str
+    type: "ColumnType"
+    id: int | None = field(default=None, compare=False)
+    """The number of the column in the schema history of the table; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnType:
     """One type; only the fields that its kind has are set. `unit` is millis, micros or nanos (of TIME, TIMESTAMP)."""
 
@@ -49,17 +59,26 @@ class ColumnType:
     element: "ColumnType | None" = None
     key: "ColumnType | None" = None
     value: "ColumnType | None" = None
-    fields: "tuple[tuple[str, ColumnType], ...]" = ()
+    fields: tuple[Column, ...] = ()
+
+    @property
+    def is_nested(self) -> bool:
+        return self.kind in (Kind.LIST, Kind.MAP, Kind.STRUCT)
 
     @property
     def parts(self) -> "tuple[ColumnType, ...]":
         """The types directly inside of it: of elements, keys, values, fields."""
-        found = (self.element, self.key, self.value, *(part for _, part in self.fields))
+        found = (self.element, self.key, self.value, *(one.type for one in self.fields))
         return tuple(part for part in found if part is not None)
+
+    @property
+    def field_types(self) -> "dict[str, ColumnType]":
+        """The types of the fields of a struct by name."""
+        return {one.name: one.type for one in self.fields}
 
     def required(self) -> "ColumnType":
         """The same type, not nullable on any level."""
-        if self.kind not in (Kind.LIST, Kind.MAP, Kind.STRUCT):
+        if not self.is_nested:
             return with_nullable(self, False)
         return replace(
             self,
@@ -67,7 +86,7 @@ class ColumnType:
             element=self.element and self.element.required(),
             key=self.key and self.key.required(),
             value=self.value and self.value.required(),
-            fields=tuple((name, t.required()) for name, t in self.fields),
+            fields=tuple(replace(one, type=one.type.required()) for one in self.fields),
         )
 
     def __str__(self) -> str:
@@ -80,7 +99,7 @@ class ColumnType:
         if self.kind is Kind.MAP:
             return f"map<{self.value}>"
         if self.kind is Kind.STRUCT:
-            return f"record<{', '.join(f'{name}: {t}' for name, t in self.fields)}>"
+            return f"record<{', '.join(f'{one.name}: {one.type}' for one in self.fields)}>"
         return str(self.kind.value)
 
 

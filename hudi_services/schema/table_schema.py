@@ -1,11 +1,20 @@
-"""The table's Avro schema: with and without Hudi's meta columns."""
+"""The schema of a table's rows as one value; it is text only where a commit, a footer or a log block has it.
 
-from collections.abc import Collection
+Hudi writes it as an Avro record. The meta columns are those of base files: commits do not have them.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..codecs.avro_schema_check import check_json_depth
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile
+from .avro_type import avro_columns, avro_type_of
+from .column_type import Column, ColumnType
+from .hudi_types import Vector, record_types, vector_columns
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -20,30 +29,75 @@ ROW_META_COLUMNS = META_COLUMNS[:5]
 """Those of every row."""
 
 
-def parse_table_schema(text: str, source: str) -> dict[str, Any]:
-    """The record that `text` (Avro JSON) describes. Raises CorruptFile, naming `source`, when it is not a record."""
-    try:
-        schema = parse_json(text)
-        check_json_depth(schema)
-    except ValueError as e:
-        raise CorruptFile(f"{source}: the table schema is no JSON: {e}") from e
-    if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
-        raise CorruptFile(f"{source}: the table schema is no Avro record")
-    return schema
+@dataclass(frozen=True)
+class TableSchema:
+    """A schema; equal to any other of the same text. It is read when it is first used, which raises CorruptFile, naming
+    `source`, for a text that is no Avro record, and UnsupportedTable for types that are not supported."""
 
+    text: str
+    """The Avro record as JSON."""
+    source: str = field(default="", repr=False, compare=False)
 
-def without_meta(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without meta columns, which deletes of partitions by Hudi 0.15.0 leave in their commits."""
-    return {**schema, "fields": [field for field in schema["fields"] if field["name"] not in META_COLUMNS]}
+    @classmethod
+    def of(cls, avro: Mapping[str, Any], source: str = "") -> "TableSchema":
+        """The schema of an Avro record (parsed JSON); its text has no blanks, as commits of Hudi have it."""
+        return cls(json.dumps(avro, separators=(",", ":")), source)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (TableSchema, (self.text, self.source))
 
-def for_files(schema: dict[str, Any], columns: Collection[str], dropped: Collection[str] = ()) -> dict[str, Any]:
-    """The schema of base files: the meta columns in `columns` first, and no `dropped` column that files lack."""
-    present = {field["name"] for field in schema["fields"]}
-    meta = [
-        {"name": name, "type": ["null", "string"], "doc": "", "default": None}
-        for name in META_COLUMNS
-        if name in columns and name not in present
-    ]
-    kept = [field for field in schema["fields"] if field["name"] not in dropped or field["name"] in columns]
-    return {**schema, "fields": meta + kept}
+    @cached_property
+    def avro(self) -> Mapping[str, Any]:
+        """The Avro record as parsed JSON."""
+        try:
+            schema = parse_json(self.text)
+            check_json_depth(schema)
+        except ValueError as e:
+            raise CorruptFile(f"{self.source}: the table schema is no JSON: {e}") from e
+        if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
+            raise CorruptFile(f"{self.source}: the table schema is no Avro record")
+        return schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, also where their types are not supported."""
+        return tuple(str(one["name"]) for one in self.avro["fields"])
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return avro_columns(self.avro)
+
+    @cached_property
+    def types(self) -> Mapping[str, ColumnType]:
+        """The types of the columns by name."""
+        return {one.name: one.type for one in self.columns}
+
+    def type_of(self, name: str) -> ColumnType | None:
+        """The type of one column, also where those of others are not supported; None when there is no such column."""
+        return avro_type_of(self.avro, name)
+
+    @cached_property
+    def vectors(self) -> Mapping[str, Vector]:
+        """The VECTOR columns."""
+        return vector_columns(self.avro)
+
+    @cached_property
+    def records(self) -> Mapping[str, str]:
+        """The columns that are VARIANT or BLOB, each with the name of its type."""
+        return record_types(self.avro)
+
+    def without_meta(self) -> "TableSchema":
+        """The schema without meta columns, which deletes of partitions by Hudi 0.15.0 leave in their commits."""
+        own = [one for one in self.avro["fields"] if one["name"] not in META_COLUMNS]
+        return TableSchema.of({**self.avro, "fields": own}, self.source)
+
+    def for_files(self, columns: Collection[str], dropped: Collection[str] = ()) -> "TableSchema":
+        """The schema of base files: the meta columns in `columns` first, and no `dropped` column that files lack."""
+        fields = self.avro["fields"]
+        meta = [
+            {"name": name, "type": ["null", "string"], "doc": "", "default": None}
+            for name in META_COLUMNS
+            if name in columns and name not in self.names
+        ]
+        kept = [one for one in fields if one["name"] not in dropped or one["name"] in columns]
+        return TableSchema.of({**self.avro, "fields": meta + kept}, self.source)

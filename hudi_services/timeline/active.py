@@ -26,6 +26,7 @@ from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..file_cache import shared_cache
 from ..file_names import instant_in
 from ..model import CommitMetadata
+from ..schema.table_schema import TableSchema
 from ..storage import FileInfo, Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedInstants
@@ -59,12 +60,15 @@ class Timeline:
     """The listing entry of every instant file, by file name."""
     own: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of the files that this process has published since the listing, by file name."""
+    create_schema: str | None = None
+    """The Avro schema (JSON) of the table's creation."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, listed: Iterable[FileInfo] | None = None) -> "Timeline":
         """The timeline of the table (or metadata table) that has this configuration; `listed` as for `load`."""
         layout, folder = layout_for(config.version), config.timeline_path
-        return cls.load(storage, layout, folder, config.timeline_zone, config.history_path, listed)
+        found = cls.load(storage, layout, folder, config.timeline_zone, config.history_path, listed)
+        return replace(found, create_schema=config.create_schema)
 
     @classmethod
     def load(
@@ -99,14 +103,16 @@ class Timeline:
 
     def reload(self) -> "Timeline":
         """A new snapshot of the same folder."""
-        return Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
+        found = Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
+        return replace(found, create_schema=self.create_schema)
 
     def grown(self, instant: Instant, content: bytes) -> "Timeline":
         """This snapshot, and the file with this content that the caller has just published."""
         now = int(time.time() * 1000)
         files = [*self.files.values(), FileInfo(self.path(instant.file_name), len(content), now)]
         grown = Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history, files)
-        return replace(grown, own={**self.own, instant.file_name: content})
+        own = {**self.own, instant.file_name: content}
+        return replace(grown, own=own, create_schema=self.create_schema)
 
     def saw_the_same(self, other: "Timeline") -> bool:
         """Whether both snapshots listed the same files, with the same sizes, modification times and tags."""
@@ -215,10 +221,13 @@ class Timeline:
         """The metadata of a commit, deltacommit or replacecommit; the forecast of an inflight one."""
         return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
 
-    def newest_schema(self) -> str | None:
-        """The Avro schema (JSON, without meta columns) of the newest completed write that has one."""
+    @cached_property
+    def schema(self) -> TableSchema | None:
+        """The schema of the table, without meta columns: that of the newest completed write with a schema, else that of
+        the table's creation, else None (TableSchemaResolver)."""
         schemas = (self.read_commit(instant).extra.get("schema") for instant in reversed(self.completed_writes()))
-        return next(filter(None, schemas), None)
+        text = next(filter(None, schemas), self.create_schema)
+        return TableSchema(text, self.storage.root) if text else None
 
     def read_requested(self, instant: Instant) -> RequestedReplace:
         """The requested file of a replacecommit or clustering in any state.

@@ -5,7 +5,6 @@ rows that were to be written. Source: HoodieAppendHandle of Apache Hudi.
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +34,6 @@ from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
-from ..schema.table_schema import for_files
 from ..small_files import FileRanges
 from ..storage import Storage
 from ..table.new_logs import NewLog
@@ -113,8 +111,7 @@ class _NewLogFile:
         )
         self._has_rows = self._has_nulls = False
         """Whether there are rows, other than keys to delete, and nulls in the ordering fields of `_comparing`."""
-        avro = for_files(dict(task.schema.avro), target.columns)
-        text = json.dumps(avro, separators=(",", ":"))
+        text = task.schema.table.for_files(target.columns).text
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
         self._meta = MetaColumns(task.instant, task.partition, task.number)
         self._meant = Checksum()

@@ -32,7 +32,7 @@ from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
-from ..schema.table_schema import for_files
+from ..schema.table_schema import TableSchema
 from ..storage import Storage
 from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema
@@ -122,10 +122,10 @@ class _Bucket:
         self._readers: list[SliceReader] = []
         if task.filled is not None:
             self._readers.append(task.source.open(task.filled).gregorian())
-        target, avro = self._target()
+        target, table = self._target()
         # New rows are Gregorian, and so is their file.
         key_values = calendar_metadata([reader.calendar.converted() for reader in self._readers], target)
-        key_values |= footer_entries([reader.key_values for reader in self._readers], target, avro)
+        key_values |= footer_entries([reader.key_values for reader in self._readers], target, table)
         self._form = Form(
             task.storage,
             task.instant,
@@ -156,10 +156,10 @@ class _Bucket:
         files = tuple((file, inserted) for file, inserted, _ in new)
         return InsertResult(task, files, done, self._clock.seconds, peak_bytes(), spilled)
 
-    def _target(self) -> tuple[FileSchema, dict[str, object]]:
+    def _target(self) -> tuple[FileSchema, TableSchema]:
         task = self._task
         if task.filled is None:
-            return task.schema.target, for_files(dict(task.schema.avro), task.schema.target.columns)
+            return task.schema.target, task.schema.table.for_files(task.schema.target.columns)
         return next_slice_schema(self._readers[0], task.schema, task.dropped_columns)
 
     def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
@@ -267,12 +267,12 @@ class _Bucket:
 
 def next_slice_schema(
     old: SliceReader, schema: WriterSchema, dropped: Collection[str]
-) -> tuple[FileSchema, dict[str, object]]:
-    """The schema of the next slice of a file group, and its Avro schema: `schema` with all columns of the old file.
+) -> tuple[FileSchema, TableSchema]:
+    """The schema of the next slice of a file group, and the table's for it: `schema` with all columns of the old file.
 
     `dropped` are partition columns that files need not have. Raises UnsupportedTable where the two do not fit.
     """
     # The meta columns of a table without meta fields have no value, and bulk inserts of Hudi allow no null in them.
     stored = old.schema if schema.has_meta else without_meta_columns(old.schema)
-    avro = for_files(dict(schema.avro), {*schema.target.columns, *stored.columns}, dropped)
-    return resolve_target([SourceSchema(old.path, stored)], avro), avro
+    table = schema.table.for_files({*schema.target.columns, *stored.columns}, dropped)
+    return resolve_target([SourceSchema(old.path, stored)], table), table

@@ -1,6 +1,6 @@
 """The rows of a write, in the form of the table, with their record keys, by partition: nothing is written yet."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..keygen.keys import KeyMaker
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
+from ..schema.table_schema import TableSchema
 from ..table_config import TableConfig
 from .buckets import Buckets
 from .row_store import CountedRows, Place, RowStore
@@ -131,24 +132,24 @@ def _by_code(rows: pa.Table, codes: "npt.NDArray[np.integer[Any]]") -> Iterator[
 def writer_schema(
     rows: pa.Schema,
     config: TableConfig,
-    table_schema: Mapping[str, Any] | None,
+    table: TableSchema | None,
     *,
     nulls_for_missing: bool,
     fixed: FixedTypes,
     compared: Collection[str] = (),
     keys_only: bool = False,
 ) -> WriterSchema:
-    """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError.
+    """The schema of a write of `rows` to a table, whose schema may be None. Raises ConfigError.
 
     `fixed` and `compared` as in `WriterSchema.deduce`. `keys_only`: only the columns of which keys are made are used,
     and the table has a schema.
     """
-    if keys_only and table_schema is not None:
+    if keys_only and table is not None:
         fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))
-        return WriterSchema.of_table(table_schema, rows, list(fields), has_meta=config.populate_meta_fields)
+        return WriterSchema.of_table(table, rows, list(fields), has_meta=config.populate_meta_fields)
     return WriterSchema.deduce(
         rows,
-        table_schema,
+        table,
         table_name=config.name,
         has_meta=config.populate_meta_fields,
         local_timestamps=config.version.local_timestamps,

@@ -6,11 +6,9 @@ of the table, or the table gets the type of the rows, where all values of the ta
 Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +18,11 @@ from ..errors import ConfigError
 from ..parquet.conversion import promotable
 from ..parquet.file_schema import REQUIRED, FileSchema, node
 from ..parquet.nested_nulls import has_required, refuse_nulls, relaxed, with_required
-from ..parquet.node_types import build_node
+from ..parquet.node_types import build_node, build_nodes
 from ..schema.arrow_types import column_type
 from ..schema.avro_schema import record_schema, with_fields, with_kinds
-from ..schema.avro_type import avro_columns
-from ..schema.column_type import ColumnType, Kind
-from ..schema.hudi_types import Vector, record_types, vector_columns
-from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS
+from ..schema.column_type import Column, ColumnType, Kind
+from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS, TableSchema
 from .enum_symbols import EnumSymbols
 from .vectors import check_lists, stored_vectors
 
@@ -42,9 +38,9 @@ _ROUNDS = {Kind.INT: (Kind.FLOAT,), Kind.LONG: (Kind.FLOAT, Kind.DOUBLE)}
 
 @dataclass(frozen=True)
 class WriterSchema:
-    """`avro` is the schema of the commit: without meta columns. `has_meta`: whether files have them."""
+    """`table` is the schema of the commit: without meta columns. `has_meta`: whether files have them."""
 
-    avro: Mapping[str, Any]
+    table: TableSchema
     has_meta: bool
     no_longer_zero: frozenset[str] = frozenset()
     """Ordering fields that grow from int, in which a null counts as 0; in these rows they may have none."""
@@ -53,7 +49,7 @@ class WriterSchema:
     def deduce(
         cls,
         rows: pa.Schema,
-        table_schema: Mapping[str, Any] | None,
+        table: TableSchema | None,
         *,
         table_name: str,
         has_meta: bool,
@@ -62,7 +58,7 @@ class WriterSchema:
         fixed: FixedTypes = dict,
         compared: Collection[str] = (),
     ) -> "WriterSchema":
-        """The schema of a write of `rows` to a table with this Avro schema; None for a table without commits.
+        """The schema of a write of `rows` to a table with this schema; None for a table without commits.
 
         `fixed` is called where a type would grow; `compared` are the ordering fields that are compared with those of
         files. Raises ConfigError, naming the column, for one that the table cannot take.
@@ -73,11 +69,8 @@ class WriterSchema:
             raise ConfigError(f"the rows have several columns called {min(doubled)}")
         if not names:
             raise ConfigError("the rows have no columns")
-        known = dict(avro_columns(table_schema)) if table_schema is not None else {}
-        vectors = vector_columns(table_schema) if table_schema is not None else {}
-        records = record_types(table_schema) if table_schema is not None else {}
+        known: Mapping[str, ColumnType] = table.types if table is not None else {}
         _check_case(names, known)
-        record = record_schema(table_name) if table_schema is None else dict(table_schema)
         may_lack = {name for name, one in known.items() if one.nullable and nulls_for_missing}
         missing = [name for name in known if name not in may_lack.union(names)]
         if missing:
@@ -85,15 +78,15 @@ class WriterSchema:
                 f"the rows lack the column {missing[0]} of the table",
                 hint="add the column, or set hoodie.write.set.null.for.missing.columns=true for nullable columns",
             )
-        added: list[tuple[str, ColumnType]] = []
+        added: list[Column] = []
         grown: dict[str, Kind] = {}
         for name in names:
             field = rows.field(name)
             if name in known and pa.types.is_null(field.type):
                 continue
-            found = column_type(name, field.type, nullable=field.nullable or table_schema is not None)
-            if name in vectors:
-                check_lists(name, found, vectors[name])
+            found = column_type(name, field.type, nullable=field.nullable or table is not None)
+            if table is not None and name in table.vectors:
+                check_lists(name, found, table.vectors[name])
                 continue
             if not local_timestamps and _has_local_timestamp(found):
                 raise ConfigError(
@@ -106,25 +99,25 @@ class WriterSchema:
                 if name in must_stay:
                     raise _other_type(name, found, known[name], must_stay[name])
                 grown[name] = found.kind
-            elif name in known:
-                _check_column(name, found, known[name], records)
+            elif table is not None and name in known:
+                _check_column(name, found, known[name], table.records)
             else:
                 _refuse_types_of_hudi(field)
                 _check_case_of_fields(name, found)
-                added.append((name, found))
+                added.append(Column(name, found))
+        record = record_schema(table_name) if table is None else table.avro
         record = with_kinds(record, grown) if grown else record
         ints = {name for name in grown if known[name].kind is Kind.INT}
-        return cls(with_fields(record, added) if added else record, has_meta, frozenset(ints.intersection(compared)))
+        of_commit = TableSchema.of(with_fields(record, added) if added else record)
+        return cls(of_commit, has_meta, frozenset(ints.intersection(compared)))
 
     @classmethod
-    def of_table(
-        cls, table_schema: Mapping[str, Any], rows: pa.Schema, names: Collection[str], *, has_meta: bool
-    ) -> "WriterSchema":
+    def of_table(cls, table: TableSchema, rows: pa.Schema, names: Collection[str], *, has_meta: bool) -> "WriterSchema":
         """The schema of the table, for a write that uses only the columns `names` of `rows`.
 
         Raises ConfigError, naming the column, for one that is missing or has another type.
         """
-        known = dict(avro_columns(table_schema))
+        known = table.types
         for name in names:
             if rows.names.count(name) != 1:
                 many = "several columns" if name in rows.names else "no column"
@@ -132,28 +125,18 @@ class WriterSchema:
             field = rows.field(name)
             if name in known and not pa.types.is_null(field.type):
                 _check_promotable(name, column_type(name, field.type, nullable=True), known[name])
-        return cls(table_schema, has_meta)
-
-    @property
-    def text(self) -> str:
-        """The Avro schema as JSON, as commits have it."""
-        return json.dumps(self.avro, separators=(",", ":"))
-
-    @cached_property
-    def vectors(self) -> Mapping[str, Vector]:
-        """The VECTOR columns, which rows have as lists."""
-        return vector_columns(self.avro)
+        return cls(table, has_meta)
 
     @cached_property
     def _enums(self) -> EnumSymbols:
-        return EnumSymbols(self.avro)
+        return EnumSymbols(self.table.avro)
 
     @cached_property
     def target(self) -> FileSchema:
         """The schema of new base files."""
-        meta = [(name, _META) for name in ROW_META_COLUMNS] if self.has_meta else []
-        columns = [build_node(name, one) for name, one in (*meta, *avro_columns(self.avro))]
-        return FileSchema(node(str(self.avro["name"]), REQUIRED, children=columns))
+        meta = [Column(name, _META) for name in ROW_META_COLUMNS] if self.has_meta else []
+        columns = build_nodes((*meta, *self.table.columns))
+        return FileSchema(node(str(self.table.avro["name"]), REQUIRED, children=columns))
 
     @cached_property
     def keyed(self) -> FileSchema:
@@ -184,8 +167,9 @@ class WriterSchema:
         return pa.table(columns, schema=schema)
 
     def _as_stored(self, column: pa.ChunkedArray | pa.Array, name: str) -> pa.ChunkedArray | pa.Array:
-        is_list = name in self.vectors and column.type.num_fields == 1
-        return stored_vectors(name, column, self.vectors[name]) if is_list else column
+        vector = self.table.vectors.get(name)
+        # Rows have vectors as lists.
+        return stored_vectors(name, column, vector) if vector is not None and column.type.num_fields == 1 else column
 
 
 def _refuse_zeros(field: pa.Field, nulls: int) -> None:
@@ -245,7 +229,7 @@ def _check_case(names: Sequence[str], known: Collection[str]) -> None:
 def _check_case_of_fields(name: str, one: ColumnType) -> None:
     """Raise ConfigError as `_check_case`, for fields of structs in a new column."""
     fields: dict[str, str] = {}
-    for field, _ in one.fields:
+    for field in one.field_types:
         other = fields.setdefault(field.lower(), field)
         if other != field:
             raise ConfigError(
@@ -279,7 +263,7 @@ def _check_column(name: str, found: ColumnType, wanted: ColumnType, records: Map
     except ConfigError as error:
         if name not in records:
             raise
-        fields = ", ".join(f"{part} ({kind})" for part, kind in wanted.fields)
+        fields = ", ".join(f"{part.name} ({part.type})" for part in wanted.fields)
         raise ConfigError(
             f"column {name} has the type {found}, and {records[name]} in the table",
             hint=f"give structs with the fields {fields}, or write this column with Apache Hudi",
@@ -292,10 +276,10 @@ def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
     if found.kind is wanted.kind is Kind.MAP and found.value and wanted.value:
         return _check_promotable(f"{name}.value", found.value, wanted.value)
     if found.kind is wanted.kind is Kind.STRUCT:
-        fields = dict(found.fields)
-        if [part for part, _ in found.fields] != [part for part, _ in wanted.fields]:
+        fields = found.field_types
+        if [*fields] != [*wanted.field_types]:
             raise ConfigError(f"column {name} has the fields {', '.join(fields)}, and the table other ones")
-        for part, of_table in wanted.fields:
+        for part, of_table in wanted.field_types.items():
             _check_promotable(f"{name}.{part}", fields[part], of_table)
         return None
     if not promotable(replace(found, nullable=False), replace(wanted, nullable=False)):

@@ -77,7 +77,7 @@ def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], toke
         file_ids=(task.updated.file_id,),
         sort=(),
         layout=NO_LAYOUT,
-        table_schema=task.schema.text,
+        table_schema=task.schema.table,
         dropped_columns=task.dropped_columns,
         meta_fields=task.schema.has_meta,
         # The next slice is one file, whatever its size.

@@ -1,6 +1,5 @@
 """Parquet files of other programs: Hudi and we write the same file, each into a new table and into the other's."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import hudi_services
 from hudi_services.jobs.writing import write_files
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
-from hudi_services.snapshot import current_schema
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.tables import open_local
@@ -86,9 +84,9 @@ def _rows(peer: Peer, path: Path) -> pa.Table:
 
 
 def _schema(path: Path) -> Any:
-    text = current_schema(open_local(path))
-    assert text is not None
-    return [field for field in json.loads(text)["fields"] if not field["name"].startswith("_hoodie_")]
+    schema = open_local(path).schema
+    assert schema is not None
+    return [field for field in schema.avro["fields"] if not field["name"].startswith("_hoodie_")]
 
 
 def _stored_types(path: Path) -> str:

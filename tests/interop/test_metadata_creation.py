@@ -12,9 +12,9 @@ from hudi_services.codecs.properties import parse_properties
 from hudi_services.commit.times import Times
 from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
-from hudi_services.timeline.active import Timeline
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed
@@ -81,21 +81,22 @@ def _write(
 
 
 def _create(
-    peer: Peer, path: Path, options: Mapping[str, str], schema: str, statistics: NewStatistics | None = None
+    peer: Peer, path: Path, options: Mapping[str, str], schema: TableSchema, statistics: NewStatistics | None = None
 ) -> None:
     version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
     hudi_services.create(path, table_version=version.number, options=options, engine="local")
     _create_metadata(open_storage(str(path)), path, schema, statistics)
 
 
-def _create_metadata(storage: Storage, path: Path, schema: str, statistics: NewStatistics | None = None) -> None:
+def _create_metadata(
+    storage: Storage, path: Path, schema: TableSchema, statistics: NewStatistics | None = None
+) -> None:
     times = Times(open_local(path), 0).next
     create_metadata_table(storage, schema, times, statistics=statistics or NewStatistics())
 
 
-def _schema(path: Path) -> str:
-    table = open_local(path)
-    schema = Timeline.open(table.storage, table.config).newest_schema()
+def _schema(path: Path) -> TableSchema:
+    schema = open_local(path).schema
     assert schema is not None
     return schema
 

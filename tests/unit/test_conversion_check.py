@@ -23,7 +23,7 @@ from hudi_services.parquet.file_schema import Node, node
 from hudi_services.parquet.footer import Physical
 from hudi_services.parquet.node_types import build_node
 from hudi_services.rows.conversion_check import ConversionCheck
-from hudi_services.schema.column_type import ColumnType, Kind
+from hudi_services.schema.column_type import Column, ColumnType, Kind
 
 from .parquet_samples import schema_of
 from .test_rewrite import rewrite
@@ -216,9 +216,11 @@ def test_another_zone_and_other_types_are_no_conversion() -> None:
 
 
 INNER = ColumnType(
-    Kind.STRUCT, True, fields=(("x", ColumnType(Kind.INT, True)), ("gone", ColumnType(Kind.STRING, True)))
+    Kind.STRUCT, True, fields=(Column("x", ColumnType(Kind.INT, True)), Column("gone", ColumnType(Kind.STRING, True)))
 )
-WIDER = ColumnType(Kind.STRUCT, True, fields=(("new", ColumnType(Kind.DATE, True)), ("x", ColumnType(Kind.LONG, True))))
+WIDER = ColumnType(
+    Kind.STRUCT, True, fields=(Column("new", ColumnType(Kind.DATE, True)), Column("x", ColumnType(Kind.LONG, True)))
+)
 
 
 def nested(element: ColumnType) -> Node:
@@ -249,7 +251,7 @@ def test_nested_values(rows: list[Any], data: st.DataObject) -> None:
 
 def test_what_is_behind_a_null_does_not_count() -> None:
     source, target = (
-        build_node("c", ColumnType(Kind.STRUCT, True, fields=(("x", ColumnType(k, True)),)))
+        build_node("c", ColumnType(Kind.STRUCT, True, fields=(Column("x", ColumnType(k, True)),)))
         for k in (Kind.INT, Kind.LONG)
     )
     valid = pa.array([True, False])

@@ -10,13 +10,13 @@ import pytest
 
 from hudi_services.base_files.footer_entries import footer_entries
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
-from hudi_services.parquet.node_types import build_node
+from hudi_services.parquet.node_types import build_nodes
 from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
-from hudi_services.schema.avro_type import avro_columns
 from hudi_services.schema.hudi_types import VECTOR_COLUMNS, vector_columns
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 
 from .parquet_samples import slices_in
@@ -36,7 +36,7 @@ def record(**types: Any) -> dict[str, Any]:
 
 
 def schema_of(avro: dict[str, Any]) -> FileSchema:
-    return FileSchema(node("r", REQUIRED, children=[build_node(name, one) for name, one in avro_columns(avro)]))
+    return FileSchema(node("r", REQUIRED, children=build_nodes(TableSchema.of(avro).columns)))
 
 
 AVRO = record(
@@ -81,11 +81,11 @@ def test_entries_of_other_writers_and_of_the_old_file_alone_are_dropped() -> Non
 
 def test_vectors_are_those_of_the_table() -> None:
     target = schema_of(AVRO)
-    made = footer_entries([{VECTOR_COLUMNS: "gone:VECTOR(2)"}, {}], target, AVRO)
+    made = footer_entries([{VECTOR_COLUMNS: "gone:VECTOR(2)"}, {}], target, TableSchema.of(AVRO))
     assert made[VECTOR_COLUMNS] == LISTED
     assert json.loads(made["parquet.avro.schema"]) == AVRO and made["writer.model.name"] == "avro"
     without = record(id="long")
-    assert VECTOR_COLUMNS not in footer_entries([{VECTOR_COLUMNS: LISTED}], schema_of(without), without)
+    assert VECTOR_COLUMNS not in footer_entries([{VECTOR_COLUMNS: LISTED}], schema_of(without), TableSchema.of(without))
     # No schema of the table: the entry is one that is not known.
     assert footer_entries([{VECTOR_COLUMNS: LISTED}], target, None) == {VECTOR_COLUMNS: LISTED}
 
@@ -116,9 +116,9 @@ def test_a_rewrite_writes_them(sort: tuple[SortColumn, ...], tmp_path: Path) -> 
         )
     storage = open_storage(str(tmp_path))
     inputs = slices_in(storage, "1.parquet", "2.parquet")
-    text = json.dumps(avro)
+    table = TableSchema.of(avro)
     task = RewriteTask(
-        storage, "20260101000000000", "", *inputs, ("a-0",), sort, "LINEAR", text, (), False, FileSettings()
+        storage, "20260101000000000", "", *inputs, ("a-0",), sort, "LINEAR", table, (), False, FileSettings()
     )
     (new,) = rewrite_group(task, "0-0-0").files
     found = pq.read_metadata(tmp_path / new.file.path).metadata

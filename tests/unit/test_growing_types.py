@@ -10,8 +10,8 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import ConfigError
-from hudi_services.schema.avro_type import avro_columns
 from hudi_services.schema.column_type import Kind
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.versions import VERSIONS
 
 from .rides import FILTERS, create
@@ -120,7 +120,7 @@ def kinds_of(table: hudi_services.Table) -> dict[str, Kind]:
     """The types of the columns that grow, in the schema of the table."""
     schema = table.schema()
     assert schema is not None
-    return {name: one.kind for name, one in avro_columns(schema) if name in _GROWTHS}
+    return {name: one.kind for name, one in TableSchema.of(schema).types.items() if name in _GROWTHS}
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])

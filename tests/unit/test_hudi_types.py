@@ -12,11 +12,9 @@ import pytest
 import hudi_services
 from hudi_services.api.table import Table
 from hudi_services.base_files.file_writer import BaseFileWriter
-from hudi_services.clustering.plan import current_schema
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
-from hudi_services.parquet.schema_evolution import build_node
-from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 from hudi_services.writing.enum_symbols import EnumSymbols
 
@@ -68,10 +66,10 @@ def values(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["vectors", "variant"])
 def test_services_keep_rows_types_and_footer_entries(kind: str, service: str, tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path, kind)
-    before, schema = values(path), current_schema(open_local(path))
+    before, schema = values(path), open_local(path).schema
     instant = serve(path, service)
     assert values(path) == before
-    assert current_schema(open_local(path)) == schema
+    assert open_local(path).schema == schema
     (new,) = files_of(path, instant)
     footer = pq.read_metadata(new).metadata
     assert footer.get(b"hoodie.vector.columns") == (VECTORS if kind == "vectors" else None)
@@ -230,7 +228,7 @@ def test_nulls_that_no_reader_sees_are_written_and_others_are_not(tmp_path: Path
     """Rows of log files have them below a null struct whose fields may not be null."""
     field = {"name": "x", "type": "long"}
     avro = {"type": "record", "name": "r", "fields": [{"name": "s", "type": ["null", _record("i", [field])]}]}
-    target = FileSchema(node("r", REQUIRED, children=[build_node(name, one) for name, one in avro_columns(avro)]))
+    target = FileSchema(node("r", REQUIRED, children=build_nodes(TableSchema.of(avro).columns)))
     kind = target.arrow.field("s").type
     hidden = pa.nulls(2, kind)
     assert hidden.field(0).null_count == 2

@@ -19,9 +19,7 @@ from hudi_services.errors import ConfigError
 from hudi_services.inputs.input_files import InputFiles, find_files
 from hudi_services.inputs.input_types import InputTypes
 from hudi_services.parquet.node_types import parquet_type
-from hudi_services.schema.avro_type import avro_columns
 from hudi_services.schema.column_type import ColumnType
-from hudi_services.snapshot import current_schema
 from hudi_services.stores import open_storage
 from hudi_services.writing.schema import WriterSchema
 
@@ -44,9 +42,9 @@ UNPARTITIONED = {
 def table_columns(path: Path) -> dict[str, ColumnType]:
     """The columns of the table's Avro schema, which are those of its files."""
     storage = open_storage(str(path))
-    text = current_schema(open_local(path))
-    assert text is not None
-    of_avro = {name: kind for name, kind in avro_columns(json.loads(text)) if not name.startswith("_hoodie_")}
+    schema = open_local(path).schema
+    assert schema is not None
+    of_avro = {name: kind for name, kind in schema.types.items() if not name.startswith("_hoodie_")}
     for file in path.glob("*.parquet"):
         schema = open_base_file(storage, file.name).schema
         found = {name: parquet_type(node) for name in of_avro if (node := schema.column(name)) is not None}
@@ -354,7 +352,7 @@ def test_required_values_may_be_null_in_other_files(tmp_path: Path) -> None:
         {"id": "2", "s": None},
         {"id": "3", "s": {"x": None}},
     ]
-    assert all(kind.nullable for _, kind in avro_columns(deduced(files).avro))
+    assert all(kind.nullable for kind in deduced(files).table.types.values())
 
 
 # ------------------------------------------------------------------------------------------------- the hybrid calendar

@@ -10,8 +10,7 @@ import hudi_services
 from hudi_services.errors import UnsupportedTable
 from hudi_services.keygen.key_texts import UTC
 from hudi_services.keygen.keys import KeyMaker
-from hudi_services.schema.table_schema import parse_table_schema, without_meta
-from hudi_services.snapshot import Snapshot, current_schema
+from hudi_services.snapshot import Snapshot
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import known_keys
 from hudi_services.writing.schema import WriterSchema
@@ -60,11 +59,9 @@ def made(table: Snapshot, fields: str, has_meta: bool = True) -> KeyMaker:
     """The keys of a table as if the complex key generator had made them of these fields."""
     raw = {"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.recordkey.fields": fields}
     config = replace(table.config, raw={**table.config.raw, **raw})
-    schema = current_schema(table)
+    schema = table.schema
     assert schema is not None
-    return known_keys.key_maker(
-        table, config, WriterSchema(without_meta(parse_table_schema(schema, "")), has_meta), UTC
-    )
+    return known_keys.key_maker(table, config, WriterSchema(schema.without_meta(), has_meta), UTC)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -123,9 +120,9 @@ def test_times_on_another_clock(tmp_path: Path) -> None:
     ).upsert(rows)
     raw = {"hoodie.table.recordkey.fields": "at"}
     table = open_local(tmp_path)
-    schema = current_schema(table)
+    schema = table.schema
     assert schema is not None
-    writer = WriterSchema(without_meta(parse_table_schema(schema, "")), True)
+    writer = WriterSchema(schema.without_meta(), True)
     config = replace(table.config, raw={**table.config.raw, **raw})
     with pytest.raises(UnsupportedTable, match="do not show in which form they have the values of at") as e:
         known_keys.key_maker(table, config, writer, UTC)

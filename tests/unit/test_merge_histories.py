@@ -19,8 +19,7 @@ from hudi_services.merging.slices import MergedSlices
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.parquet.schema_evolution import SourceSchema, resolve_target
 from hudi_services.rows.conservation import Checksum, checksum
-from hudi_services.schema.table_schema import for_files, parse_table_schema
-from hudi_services.snapshot import Snapshot, current_schema
+from hudi_services.snapshot import Snapshot
 from hudi_services.table.view import FileSystemView
 
 from ..interop.history_maker import by_key
@@ -55,11 +54,9 @@ def merged_rows(table: Snapshot, memory: int, *, view: FileSystemView | None = N
 
 def _in_table(table: Snapshot, reader: SliceReader) -> FileSchema | None:
     """The columns of a slice with the types that the table has; None without a schema of the table."""
-    text = current_schema(table)
-    if text is None:
+    if table.schema is None:
         return None
-    schema = for_files(parse_table_schema(text, table.storage.root), reader.schema.columns)
-    return resolve_target([SourceSchema(reader.path, reader.schema)], schema)
+    return resolve_target([SourceSchema(reader.path, reader.schema)], table.schema.for_files(reader.schema.columns))
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordT
 from hudi_services.metadata.statistics.indexed_columns import described_columns, index_columns
 from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.table_config import TableConfig
@@ -35,7 +36,7 @@ _FIELDS = {
     "place": {"type": "record", "name": "place", "fields": [{"name": "city", "type": ["null", "string"]}]},
     "day": "string",
 }
-_SCHEMA = json.dumps(
+_SCHEMA = TableSchema.of(
     {
         "type": "record",
         "name": "rides_record",
@@ -175,7 +176,7 @@ def test_a_table_with_commits(tmp_path: Path) -> None:
 
 def test_an_invalid_schema(tmp_path: Path) -> None:
     with pytest.raises(CorruptFile, match="the schema for rides: the table schema is no JSON"):
-        create_metadata_table(table(tmp_path, 9), "{", far_future())
+        create_metadata_table(table(tmp_path, 9), TableSchema("{", "the schema for rides"), far_future())
     assert not (tmp_path / ".hoodie/metadata").exists()
 
 

@@ -15,6 +15,7 @@ from hudi_services.parquet.footer import Physical, parse_footer
 from hudi_services.parquet.node_types import parquet_type
 from hudi_services.parquet.schema_evolution import SourceSchema, agrees, build_node, resolve_target
 from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 
 from .parquet_samples import REAL_FILES, real_bytes, schema_of
@@ -51,7 +52,9 @@ class Group:
     def rewrite(self, table_schema) -> pa.Table:
         """The rows of all files, newest file first, written in the resolved target and read by pyarrow alone."""
         readers = [open_base_file(self.storage, name) for name in self.names]
-        self.target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], table_schema)
+        self.target = resolve_target(
+            [SourceSchema(r.path, r.schema) for r in readers], table_schema and TableSchema.of(table_schema)
+        )
         with BaseFileWriter(self.storage, "out.parquet", self.target) as writer:
             for reader in readers:
                 for i in range(len(reader.row_groups)):
@@ -72,14 +75,12 @@ def real_schema(name: str) -> FileSchema:
 
 @pytest.mark.parametrize("name", REAL_FILES)
 def test_files_that_agree_with_the_table_are_the_target(name):
-    import json
-
     schema = real_schema(name)
     sources = [SourceSchema(f"{i}.parquet", schema) for i in range(3)]
     assert resolve_target(sources, None) is schema
     text = parse_footer(real_bytes(name), name).key_values.get("parquet.avro.schema")
     if text is not None:
-        assert resolve_target(sources, json.loads(text)) is schema
+        assert resolve_target(sources, TableSchema(text)) is schema
 
 
 def test_two_list_forms_take_the_newest_files(group):
@@ -119,7 +120,7 @@ def test_promotions(group, kind, values, final, expected, store_decimal_as_integ
     group.add(pa.table({"c": pa.array(values, kind)}), store_decimal_as_integer=store_decimal_as_integer)
     assert group.rewrite(record(("c", null_or(final)))).column("c").to_pylist() == expected
     assert str(parquet_type(group.target.root.children[0]).required()) == str(
-        avro_columns(record(("c", final)))[0][1].required()
+        avro_columns(record(("c", final)))[0].type.required()
     )
 
 
@@ -260,7 +261,7 @@ AVRO = [
 
 @pytest.mark.parametrize(("schema", "expected"), AVRO)
 def test_avro_types_make_parquet_columns_of_the_same_type(schema, expected):
-    (_, kind), (_, nullable) = avro_columns(record(("c", schema), ("d", null_or("long"))))
+    kind, nullable = TableSchema.of(record(("c", schema), ("d", null_or("long")))).types.values()
     assert str(kind) == expected and nullable.nullable and not kind.nullable
     built = build_node("c", kind)
     assert str(parquet_type(built)) == expected
@@ -272,7 +273,7 @@ def test_avro_names_are_found_in_their_namespace():
     fixed = {"type": "fixed", "name": "fixed", "namespace": "hoodie.t.c", "size": 3}
     outer = {"type": "record", "name": "r", "namespace": "hoodie.t", "fields": [{"name": "a", "type": fixed}]}
     outer["fields"].append({"name": "b", "type": "hoodie.t.c.fixed"})
-    assert [t.size for _, t in avro_columns(outer)] == [3, 3]
+    assert [one.type.size for one in avro_columns(outer)] == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -297,11 +298,11 @@ def test_the_unit_of_the_files_stays_and_the_finest_wins(group):
     group.add(pa.table({"c": pa.array([moment, None], pa.timestamp("ms", "UTC"))}))
     assert group.rewrite(table_schema).column("c").to_pylist() == [moment, None]
     assert str(parquet_type(group.target.root.children[0]).required()) == "timestamp-millis"
-    assert not agrees(group.target, table_schema)
+    assert not agrees(group.target, TableSchema.of(table_schema))
     group.add(pa.table({"c": pa.array([moment], pa.timestamp("us", "UTC"))}))
     group.rewrite(table_schema)
     assert str(parquet_type(group.target.root.children[0]).required()) == "timestamp-micros"
-    assert agrees(group.target, table_schema)
+    assert agrees(group.target, TableSchema.of(table_schema))
 
 
 def test_lists_of_one_file_have_one_form(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.errors import ConfigError
 from hudi_services.parquet.node_types import parquet_type
-from hudi_services.schema.avro_type import avro_columns
+from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 from hudi_services.table.partition_metafile import create_metafiles
 from hudi_services.writing.kept_rows import divided
@@ -53,22 +53,22 @@ def test_rows_are_kept_in_order(parts: list[list[str]], memory: int, cut: int) -
 
 def deduce(rows: pa.Table, of: WriterSchema | None = None, **more: Any) -> WriterSchema:
     known: dict[str, Any] = {"table_name": "rides", "has_meta": True, "local_timestamps": True}
-    return WriterSchema.deduce(rows.schema, None if of is None else of.avro, **(known | more))
+    return WriterSchema.deduce(rows.schema, None if of is None else of.table, **(known | more))
 
 
 def test_the_schema_of_a_new_table() -> None:
     found = deduce(ROWS, table_name="the rides-1")
-    assert (found.avro["name"], found.avro["namespace"]) == ("the__rides__1_record", "hoodie.the__rides__1")
-    assert found.avro["fields"][0] == {"name": "id", "type": ["null", "string"], "default": None}
+    assert (found.table.avro["name"], found.table.avro["namespace"]) == ("the__rides__1_record", "hoodie.the__rides__1")
+    assert found.table.avro["fields"][0] == {"name": "id", "type": ["null", "string"], "default": None}
     assert found.target.columns == (*ROW_META_COLUMNS, *ROWS.column_names)
     assert found.conform(ROWS).equals(ROWS)
     # The Avro schema and the parquet schema say the same.
     stored = {name: parquet_type(column) for name in ROWS.column_names if (column := found.target.column(name))}
-    assert stored == dict(avro_columns(found.avro))
+    assert stored == found.table.types
     assert deduce(ROWS, has_meta=False).target.columns == tuple(ROWS.column_names)
     # Rows that were read from a table have its meta columns.
     again = ROWS.append_column("_hoodie_commit_time", pa.array(["1", "2"]))
-    assert deduce(again).avro == deduce(ROWS).avro
+    assert deduce(again).table == deduce(ROWS).table
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_schema_of_a_new_table() -> None:
 )
 def test_the_record_of_a_table_is_named_as_hudi_names_it(name: str, record: str) -> None:
     """HoodieAvroUtils.sanitizeName of 0.15.0 to 1.2.0; tests/interop/test_writing.py asks a real one."""
-    found = deduce(ROWS, table_name=name).avro
+    found = deduce(ROWS, table_name=name).table.avro
     assert (found["name"], found["namespace"]) == (f"{record}_record", f"hoodie.{record}")
 
 
@@ -96,7 +96,7 @@ def test_new_columns_missing_columns_and_promotions() -> None:
     assert deduce(narrow, table).conform(narrow).equals(ROWS)
     more = ROWS.append_column(pa.field("new", pa.int32(), nullable=False), pa.array([1, 2], pa.int32()))
     # There are rows without it.
-    assert deduce(more, table).avro["fields"][-1] == {"name": "new", "type": ["null", "int"], "default": None}
+    assert deduce(more, table).table.avro["fields"][-1] == {"name": "new", "type": ["null", "int"], "default": None}
     lacking = ROWS.drop_columns(["x"])
     found = deduce(lacking, table, nulls_for_missing=True).conform(lacking)
     assert found.column("x").null_count == 2 and found.schema.equals(ROWS.schema)
@@ -151,9 +151,9 @@ def test_what_cannot_be_written(change: Any, message: str) -> None:
 def test_columns_of_the_table_may_differ_only_in_case() -> None:
     """Another writer made them."""
     fields = [{"name": name, "type": ["null", "string"], "default": None} for name in ("id", "ID")]
-    table = WriterSchema({"type": "record", "name": "t", "fields": fields}, True)
+    table = WriterSchema(TableSchema.of({"type": "record", "name": "t", "fields": fields}), True)
     both = pa.table({"ID": ["a"], "id": ["b"]})
-    assert deduce(both, table).avro == table.avro
+    assert deduce(both, table).table == table.table
     with pytest.raises(ConfigError, match="column Id differs only in case"):
         deduce(both.append_column("Id", both.column("id")), table)
 
@@ -187,7 +187,7 @@ def test_every_type() -> None:
     )
     found = deduce(new)
     assert found.conform(new).to_pylist() == new.to_pylist()
-    fields = {field["name"]: field["type"][1] for field in found.avro["fields"]}
+    fields = {field["name"]: field["type"][1] for field in found.table.avro["fields"]}
     assert (fields["tiny"], fields["unsigned"], fields["half"]) == ("int", "long", "float")
     assert (fields["largest"]["precision"], fields["largest"]["scale"]) == (20, 0)
     assert (fields["nested"]["name"], fields["nested"]["namespace"]) == ("nested", "hoodie.rides.rides_record")

@@ -35,9 +35,8 @@ from ...metadata.statistics.indexed_columns import is_typed, read_definitions
 from ...metadata.statistics.values import ValueType
 from ...metadata.table import MetadataTable
 from ...options.value_types import integer
-from ...schema.avro_type import avro_columns
 from ...schema.column_type import ColumnType, Kind
-from ...schema.table_schema import META_COLUMNS, parse_table_schema
+from ...schema.table_schema import META_COLUMNS, TableSchema
 from .expressions import Expression, NotComputed, as_texts, compile_expression
 from .times import Zone
 
@@ -128,21 +127,21 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
 
 
 def computations(
-    metadata: MetadataTable, table_schema: str | None, zone: Zone, bloom: BloomSettings
+    metadata: MetadataTable, schema: TableSchema | None, zone: Zone, bloom: BloomSettings
 ) -> tuple[Computation, ...]:
     """The computation of each index of the table. Raises CorruptFile, and UnsupportedTable if one is not possible here.
 
-    `table_schema` is Avro JSON; `bloom` applies where an index has no settings of its own.
+    `schema` is that of the table; `bloom` applies where an index has no settings of its own.
     """
-    return tuple(computation(metadata, index, table_schema, zone, bloom) for index in expression_indexes(metadata))
+    return tuple(computation(metadata, index, schema, zone, bloom) for index in expression_indexes(metadata))
 
 
 def computation(
-    metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
+    metadata: MetadataTable, index: ExpressionIndex, schema: TableSchema | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
     """The computation of one index; otherwise as `computations`."""
     _check_texts(index)
-    found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
+    found = Computation(index, _column(metadata, index, schema), zone, _bloom(index, bloom))
     found.expression()
     return found
 
@@ -182,17 +181,16 @@ def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | N
     )
 
 
-def _column(metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None) -> ColumnType:
+def _column(metadata: MetadataTable, index: ExpressionIndex, schema: TableSchema | None) -> ColumnType:
     config = metadata.table_config
     if index.column in META_COLUMNS:
         return ColumnType(Kind.STRING, nullable=True)
     if index.column in config.dropped_columns:
         raise refused(index.partition, f"the column {index.column:.80} is not in the base files")
-    schema = parse_table_schema(table_schema or "{}", metadata.data_timeline.storage.root)
-    own = [field for field in schema["fields"] if field["name"] == index.column]
-    if not own:
+    found = (schema or TableSchema("{}", metadata.data_timeline.storage.root)).type_of(index.column)
+    if found is None:
         raise refused(index.partition, f"the column {index.column:.80} is no column of the table by itself")
-    return avro_columns({**schema, "fields": own})[0][1]
+    return found
 
 
 def _check_texts(index: ExpressionIndex) -> None:

@@ -17,9 +17,8 @@ from ...codecs.hashing import xxh64_key
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile
 from ...parquet.chunk_stats import ColumnStats
-from ...schema.avro_type import avro_columns
-from ...schema.column_type import ColumnType
-from ...schema.table_schema import META_COLUMNS, parse_table_schema
+from ...schema.column_type import Column, ColumnType
+from ...schema.table_schema import META_COLUMNS, TableSchema
 from ...storage import Storage
 from ...table_config import TableConfig
 from ...versions import TableVersion
@@ -55,17 +54,17 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
     return IndexColumns(recorded or frozenset(_default(metadata.config.version, supported)), typed)
 
 
-def new_index_columns(metadata: MetadataTable, known: IndexColumns, schema: str | None) -> list[str]:
-    """The columns of a commit's Avro schema (JSON) that get statistics with it, besides `known`, in schema order.
+def new_index_columns(metadata: MetadataTable, known: IndexColumns, schema: TableSchema | None) -> list[str]:
+    """The columns of a commit's schema that get statistics with it, besides `known`, in schema order.
 
     As Hudi does, where the columns of the table have been those of its default; a list of a user's own stays.
     """
     if schema is None:
         return []
-    before = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    before = metadata.data_timeline.schema
     if before is None or before == schema:
         return []
-    old, new = (column_stats_definition(metadata.table_config, text)["sourceFields"] for text in (before, schema))
+    old, new = (column_stats_definition(metadata.table_config, one)["sourceFields"] for one in (before, schema))
     if _without_meta(old) != _without_meta(known.columns):
         return []
     return [column for column in new if column not in known.columns]
@@ -89,17 +88,16 @@ def _without_meta(columns: Iterable[str]) -> frozenset[str]:
 
 
 def column_stats_definition(
-    config: TableConfig, schema: str, listed: Sequence[str] = (), most: int = DEFAULT_COLUMNS
+    config: TableConfig, schema: TableSchema, listed: Sequence[str] = (), most: int = DEFAULT_COLUMNS
 ) -> dict[str, Any]:
     """The definition of the column statistics of a new table, as Hudi orders its fields and columns.
 
-    `schema` is the table's Avro schema without meta columns. Of the `listed` columns, those count that the table has
+    `schema` is the table's, without meta columns. Of the `listed` columns, those count that the table has
     and whose type has statistics; without a list, `most` columns at most. Raises CorruptFile and UnsupportedTable for
     a schema that we cannot read.
     """
     typed = config.version.typed_column_stats
-    columns = avro_columns(parse_table_schema(schema, f"the schema for {config.name}"))
-    leaves = {leaf: kind for name, column in columns for leaf, kind in _leaves(name, column)}
+    leaves = {leaf: kind for one in schema.columns for leaf, kind in _leaves(one)}
     meta = list(_ALWAYS) if config.populate_meta_fields else []
     if listed:
         wanted = [
@@ -108,7 +106,7 @@ def column_stats_definition(
         fields = [*meta, *wanted]
     else:
         fields = _default(
-            config.version, [*meta, *(name for name, kind in columns if is_covered(kind, typed=typed))], most
+            config.version, [*meta, *(one.name for one in schema.columns if is_covered(one.type, typed=typed))], most
         )
     found = {
         "indexName": COLUMN_STATS,
@@ -142,29 +140,26 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
     fields = (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields")
     if fields:
         return frozenset(map(str, fields))
-    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
-    if schema is None:
-        return frozenset(META_COLUMNS)
-    own = parse_table_schema(schema, metadata.data_timeline.storage.root)["fields"]
-    return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
+    schema = metadata.data_timeline.schema
+    return frozenset(META_COLUMNS if schema is None else (*META_COLUMNS, *schema.names))
 
 
 def may_be_indexed(metadata: MetadataTable) -> frozenset[str]:
     """The columns that `index_columns` may name for files of any schema, and maybe more. Raises CorruptFile."""
     found = described_columns(metadata)
-    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    schema = metadata.data_timeline.schema
     if schema is None or (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields"):
         return found
-    columns = avro_columns(parse_table_schema(schema, metadata.data_timeline.storage.root))
-    return found.union(leaf for name, column in columns for leaf, _ in _leaves(name, column))
+    return found.union(leaf for one in schema.columns for leaf, _ in _leaves(one))
 
 
-def _leaves(name: str, column: ColumnType) -> Iterator[tuple[str, ColumnType]]:
+def _leaves(column: Column) -> Iterator[tuple[str, ColumnType]]:
     """The fields of structs, by their full names; another column itself."""
-    for field, part in column.fields:
-        yield from _leaves(f"{name}.{field}", part)
-    if not column.fields:
-        yield name, column
+    for one in column.type.fields:
+        for leaf, kind in _leaves(one):
+            yield f"{column.name}.{leaf}", kind
+    if not column.type.fields:
+        yield column.name, column.type
 
 
 def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
