@@ -21,6 +21,7 @@ from ..new_tables.definition import PartKind
 from ..options.creation_keys import KeyGenerator
 from ..schema.arrow_types import arrow_type, column_type
 from ..schema.table_schema import META_COLUMNS, TableSchema
+from ..schema.widening import fits_json, promotable
 from ..table_config import TableConfig
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -188,18 +189,12 @@ def agreed(found: pa.DataType, known: pa.DataType | None) -> pa.DataType | None:
     if pa.types.is_list(found) and pa.types.is_list(known):
         element = agreed(found.value_type, known.value_type)
         return element and pa.list_(element)
-    is_number = pa.types.is_floating(known) or pa.types.is_decimal(known)
-    if pa.types.is_string(found):
-        fits = is_text(known) or is_bytes(known) or pa.types.is_temporal(known) or pa.types.is_decimal(known)
-    elif pa.types.is_integer(found):
-        if is_text(known):
-            return found
-        fits = is_number or pa.types.is_integer(known)
-    elif pa.types.is_floating(found):
-        fits = is_number
-    else:
-        fits = found == known
-    return known if fits else None
+    if pa.types.is_nested(found) or pa.types.is_nested(known):
+        return None
+    values, column = (column_type("", kind, nullable=True) for kind in (found, known))
+    if fits_json(values.kind, column.kind):
+        return known
+    return found if promotable(values, column) else None
 
 
 def _agreed_struct(found: pa.StructType, known: pa.StructType) -> pa.DataType | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema.arrow_types import column_type
+from ..schema.widening import joined
 from .input_types import shown
 
 _LARGEST = (1 << 53) - 1
@@ -61,8 +63,11 @@ def _joined(path: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if pa.types.is_null(one):
         return other
-    if {one, other} == {pa.int64(), pa.float64()}:
-        return pa.float64()
+    if not pa.types.is_nested(one) and not pa.types.is_nested(other):
+        kinds = {column_type(path, kind, nullable=True).kind: kind for kind in (one, other)}
+        wider = joined(*kinds)
+        if wider is not None:
+            return kinds[wider]
     if pa.types.is_list(one) and pa.types.is_list(other):
         return pa.list_(_joined(f"{path}.element", one.value_type, other.value_type))
     if pa.types.is_struct(one) and pa.types.is_struct(other):

@@ -18,7 +18,7 @@ from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Physical
 from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import SourceSchema, resolve_target
-from ..schema.column_type import Kind
+from ..schema.widening import mixes_units, widens_float
 from ..table.support import WITH_HUDI
 from .log_records import column_with_default, header_schema, is_data
 from .rules import Fill, MergeRule
@@ -65,7 +65,7 @@ def _resolved(schemas: _Schemas) -> FileSchema:
     merged = resolve_target([first, *(SourceSchema(path, one) for one in later)], None)
     for name in merged.columns:
         types = [parquet_type(column) for one in schemas.found if (column := one.column(name)) is not None]
-        if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
+        if mixes_units(types):
             _refuse(path, f"the timestamps of the column {name} are in different units in its files")
     return merged
 
@@ -77,9 +77,7 @@ def widened_floats(path: str, rule: MergeRule, schema: FileSchema, target: FileS
     _check_nested_floats(path, [schema, target])
     pairs = ((name, schema.column(name), target.column(name)) for name in schema.columns)
     return [
-        name
-        for name, own, wanted in pairs
-        if own and wanted and own.physical is Physical.FLOAT and wanted.physical is Physical.DOUBLE
+        name for name, own, wanted in pairs if own and wanted and widens_float(parquet_type(own), parquet_type(wanted))
     ]
 
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptFile
-from ..schema.column_type import UNITS, ColumnType, Kind, decimal_width
+from ..schema.arrow_types import doubles_of
+from ..schema.column_type import ColumnType, Kind, decimal_width
+from ..schema.widening import is_converted, widens_float
 from .file_schema import FileSchema, Node
 from .footer import Physical
 from .node_types import list_item, parquet_type
@@ -28,46 +30,15 @@ _OfLeaf = Callable[[pa.Array, Node, Node, pa.DataType], pa.Array]
 """Converts the values of a leaf: from the raw form of a node to that of another, whose Arrow type is given."""
 
 
-# ---------------------------------------------------------------------------------------------------------- promotion
-
-
-def promotable(source: ColumnType, target: ColumnType) -> bool:
-    """Whether every value of the leaf type `source` has one meaning as `target`."""
-    if source.required() == target.required() or (source.kind, target.kind) in _CASTS:
-        return True
-    if source.kind is not target.kind:
-        return False
-    if source.kind is Kind.DECIMAL:
-        whole = target.precision - target.scale >= source.precision - source.scale
-        return whole and target.scale >= source.scale
-    if source.kind in (Kind.TIME, Kind.TIMESTAMP):
-        return source.utc == target.utc and UNITS.index(source.unit) <= UNITS.index(target.unit)
-    return False
-
-
-def _cast(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    return lambda values: pc.cast(values, target, safe=False)
-
-
-def _float_to_double(values: pa.Array) -> pa.Array:
-    # Hudi goes through the shortest decimal text: 0.1f becomes 0.1, not 0.10000000149011612 (but see `exact_floats`).
-    return pc.cast(pc.cast(values, pa.string()), pa.float64())
-
-
-_CASTS: dict[tuple[Kind, Kind], Callable[[pa.Array], pa.Array]] = {
-    (Kind.INT, Kind.LONG): _cast(pa.int64()),
-    (Kind.INT, Kind.FLOAT): _cast(pa.float32()),
-    (Kind.INT, Kind.DOUBLE): _cast(pa.float64()),
-    (Kind.INT, Kind.STRING): _cast(pa.string()),
-    (Kind.LONG, Kind.FLOAT): _cast(pa.float32()),
-    (Kind.LONG, Kind.DOUBLE): _cast(pa.float64()),
-    (Kind.LONG, Kind.STRING): _cast(pa.string()),
-    (Kind.FLOAT, Kind.DOUBLE): _float_to_double,
-    (Kind.STRING, Kind.BYTES): _cast(pa.binary()),
-    (Kind.BYTES, Kind.STRING): _cast(pa.string()),
-    (Kind.ENUM, Kind.STRING): _cast(pa.string()),
-    (Kind.STRING, Kind.ENUM): _cast(pa.binary()),
+_CAST_TO = {
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BYTES: pa.binary(),
+    Kind.ENUM: pa.binary(),
 }
+"""The Arrow types of what values of other kinds become."""
 
 
 # --------------------------------------------------------------------------------------------------------- conversion
@@ -81,7 +52,7 @@ def convert_column(
     Dictionary-encoded strings stay encoded where nothing changes. `exact_floats`: a column of floats becomes one of
     doubles with the same values, not with those of the shortest decimal texts.
     """
-    if exact_floats and source.physical is Physical.FLOAT and target.physical is Physical.DOUBLE:
+    if exact_floats and widens_float(parquet_type(source), parquet_type(target)):
         return column.cast(target_type)
     if _values_type(column) == target_type and _is_same(source, target):
         return column
@@ -198,9 +169,10 @@ def _convert_leaf(values: pa.Array, source: Node, target: Node, target_type: pa.
     source_type, final = parquet_type(source).required(), parquet_type(target).required()
     if values.type == target_type and source_type == final and source.physical is target.physical:
         return values
-    cast = _CASTS.get((source_type.kind, final.kind))
-    if cast is not None:
-        return cast(values).cast(target_type)
+    if widens_float(source_type, final):
+        return doubles_of(values)
+    if is_converted(source_type, final):
+        return pc.cast(values, _CAST_TO[final.kind], safe=False).cast(target_type)
     return _raw(_rescale(natural(values, source), final), target, target_type)
 
 

@@ -8,6 +8,7 @@ Source: SchemaConverters of Apache Spark; AvroConversionUtils of Apache Hudi.
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import ConfigError
 from .column_type import Column, ColumnType, Kind
@@ -93,3 +94,8 @@ def arrow_type(found: ColumnType) -> pa.DataType | None:
         parts = [(one.name, arrow_type(one.type)) for one in found.fields]
         return None if any(part is None for _, part in parts) else pa.struct(parts)
     return _PLAIN.get(found.kind)
+
+
+def doubles_of(floats: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The doubles that Hudi makes of floats: those of their shortest decimal texts, see `widening.widens_float`."""
+    return pc.cast(pc.cast(floats, pa.string()), pa.float64())

@@ -10,9 +10,12 @@ from enum import Enum
 
 UNITS = ("millis", "micros", "nanos")
 """The units of times, coarsest first."""
+_NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 
 
 class Kind(Enum):
+    NULL = "null"
+    """Of bounds without values; no column has it."""
     BOOLEAN = "boolean"
     INT = "int"
     LONG = "long"
@@ -60,6 +63,11 @@ class ColumnType:
     key: "ColumnType | None" = None
     value: "ColumnType | None" = None
     fields: tuple[Column, ...] = ()
+
+    @property
+    def unit_nanos(self) -> int | None:
+        """Nanoseconds in the unit of times; None for other types."""
+        return _NANOS.get(self.unit)
 
     @property
     def is_nested(self) -> bool:

@@ -7,7 +7,7 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from ..base_files.slices import RECORD_KEY
 from ..errors import ConfigError
-from ..parquet.conversion import promotable
 from ..parquet.file_schema import REQUIRED, FileSchema, node
 from ..parquet.nested_nulls import has_required, refuse_nulls, relaxed, with_required
 from ..parquet.node_types import build_node, build_nodes
-from ..schema.arrow_types import column_type
+from ..schema.arrow_types import column_type, doubles_of
 from ..schema.avro_schema import record_schema, with_fields, with_kinds
 from ..schema.column_type import Column, ColumnType, Kind
 from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS, TableSchema
+from ..schema.widening import grows, misfit, would_round
 from .enum_symbols import EnumSymbols
 from .vectors import check_lists, stored_vectors
 
@@ -30,10 +30,6 @@ FixedTypes = Callable[[], Mapping[str, str]]
 """Gives the columns of the table that must keep their types, each with the reason."""
 
 _META = ColumnType(Kind.STRING, nullable=True)
-_GROWS = {Kind.INT: (Kind.LONG, Kind.DOUBLE), Kind.FLOAT: (Kind.DOUBLE,)}
-"""The types of the table that may become those of the rows: each value has one, and no other, in the wider type."""
-_ROUNDS = {Kind.INT: (Kind.FLOAT,), Kind.LONG: (Kind.FLOAT, Kind.DOUBLE)}
-"""Those that Hudi lets grow, too, although large whole numbers are rounded."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class WriterSchema:
                     "does not read them",
                     hint="give them a time zone: UTC keeps the clock times",
                 )
-            if name in known and found.kind in _GROWS.get(known[name].kind, ()):
+            if name in known and grows(known[name].kind, found.kind):
                 must_stay = fixed()
                 if name in must_stay:
                     raise _other_type(name, found, known[name], must_stay[name])
@@ -202,8 +198,8 @@ def _of_type(column: pa.ChunkedArray | pa.Array, field: pa.Field, kind: pa.DataT
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_float32(column.type) and pa.types.is_float64(kind):
-            # By the shortest decimal text, as Hudi converts rows, and files from before the column grew.
-            column = pc.cast(column, pa.string())
+            # As files from before the column grew.
+            column = doubles_of(column)
         return pc.cast(column, kind)
     except pa.ArrowException as error:
         raise ConfigError(
@@ -271,28 +267,22 @@ def _check_column(name: str, found: ColumnType, wanted: ColumnType, records: Map
 
 
 def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
-    if found.kind is wanted.kind is Kind.LIST and found.element and wanted.element:
-        return _check_promotable(f"{name}.element", found.element, wanted.element)
-    if found.kind is wanted.kind is Kind.MAP and found.value and wanted.value:
-        return _check_promotable(f"{name}.value", found.value, wanted.value)
-    if found.kind is wanted.kind is Kind.STRUCT:
-        fields = found.field_types
-        if [*fields] != [*wanted.field_types]:
-            raise ConfigError(f"column {name} has the fields {', '.join(fields)}, and the table other ones")
-        for part, of_table in wanted.field_types.items():
-            _check_promotable(f"{name}.{part}", fields[part], of_table)
-        return None
-    if not promotable(replace(found, nullable=False), replace(wanted, nullable=False)):
-        raise _other_type(name, found, wanted, _why_kept(name, found.kind, wanted.kind))
-    return None
+    wrong = misfit(name, found, wanted)
+    if wrong is None:
+        return
+    if wrong.source.kind is wrong.target.kind is Kind.STRUCT:
+        fields = ", ".join(wrong.source.field_types)
+        raise ConfigError(f"column {wrong.path} has the fields {fields}, and the table other ones")
+    why = _why_kept(wrong.path, wrong.source.kind, wrong.target.kind)
+    raise _other_type(wrong.path, wrong.source, wrong.target, why)
 
 
 def _why_kept(name: str, found: Kind, wanted: Kind) -> str:
     """Why the type of the rows, to which Hudi would let that of the table grow, is not taken; "" for others."""
-    if found in _ROUNDS.get(wanted, ()):
+    if would_round(wanted, found):
         return "large whole numbers would be rounded"
     is_nested = "." in name
-    return "Hudi fails to read nested values of two types" if is_nested and found in _GROWS.get(wanted, ()) else ""
+    return "Hudi fails to read nested values of two types" if is_nested and grows(wanted, found) else ""
 
 
 def _other_type(name: str, found: ColumnType, wanted: ColumnType, why: str) -> ConfigError:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
-from ..parquet.conversion import promotable
+from ..schema.arrow_types import doubles_of
 from ..schema.column_type import ColumnType, Kind
 from ..schema.hudi_types import Vector
+from ..schema.widening import promotable
 
 
 def check_lists(name: str, found: ColumnType, vector: Vector) -> None:
@@ -62,8 +63,7 @@ def _numbers(name: str, values: pa.Array, vector: Vector) -> "npt.NDArray[Any]":
         values = values.dictionary_decode()
     try:
         if pa.types.is_float32(values.type) and pa.types.is_float64(vector.arrow):
-            # By the shortest decimal text, as other columns that grow.
-            values = pc.cast(values, pa.string())
+            values = doubles_of(values)
         found = pc.cast(values, vector.arrow).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise ConfigError(f"column {name} cannot be written as {vector}: {str(error).splitlines()[0]}") from error

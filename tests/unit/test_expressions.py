@@ -18,7 +18,6 @@ from hudi_services.derived_indexes.expression_index.expressions import (
 )
 from hudi_services.derived_indexes.expression_index.times import Zone, strftime_pattern
 from hudi_services.errors import ConfigError, UnsupportedTable
-from hudi_services.metadata.statistics.values import BoundType, ValueType
 from hudi_services.schema.column_type import ColumnType, Kind
 
 from .expression_samples import CALLS, TYPES, samples
@@ -174,10 +173,10 @@ def test_values_that_are_not_computed(function: str, kind: ColumnType, zone: str
 
 
 def test_bloom_filters_hold_what_java_writes() -> None:
-    assert as_texts(pa.array([True, None, False]), BoundType(ValueType.BOOLEAN)).to_pylist() == ["true", None, "false"]
-    assert as_texts(pa.array([-7], pa.int64()), BoundType(ValueType.LONG)).to_pylist() == ["-7"]
+    assert as_texts(pa.array([True, None, False]), ColumnType(Kind.BOOLEAN)).to_pylist() == ["true", None, "false"]
+    assert as_texts(pa.array([-7], pa.int64()), ColumnType(Kind.LONG)).to_pylist() == ["-7"]
     with pytest.raises(NotComputed, match="double"):
-        as_texts(pa.array([1.5]), BoundType(ValueType.DOUBLE))
+        as_texts(pa.array([1.5]), ColumnType(Kind.DOUBLE))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.metadata.records.codec import decode_record, encode_record
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord, merge_records
 from hudi_services.metadata.records.schema import stored_schema, writer_schema
-from hudi_services.metadata.statistics.values import BoundType, ValueType
+from hudi_services.schema.column_type import ColumnType, Kind
 
 from .tables import RELEASES, unpack
 
-LONG = BoundType(ValueType.LONG)
+LONG = ColumnType(Kind.LONG)
 
 
 def stored_rows(release: str, folder: Path) -> list[tuple[str, bytes, str]]:
@@ -87,19 +87,19 @@ def test_tight_ranges_and_deletions_replace_the_older_one(newer: StatsRecord) ->
 
 
 def test_widening_promotes_the_older_range_and_skips_nulls() -> None:
-    older = stats(1, 5, bound=BoundType(ValueType.INT))
-    merged = merge_records(older, stats(2.5, 7.5, bound=BoundType(ValueType.DOUBLE)))
+    older = stats(1, 5, bound=ColumnType(Kind.INT))
+    merged = merge_records(older, stats(2.5, 7.5, bound=ColumnType(Kind.DOUBLE)))
     assert isinstance(merged, StatsRecord)
     assert (merged.minimum, merged.maximum) == (1.0, 7.5)
-    nothing = stats(None, None, bound=BoundType(ValueType.NULL))
+    nothing = stats(None, None, bound=ColumnType(Kind.NULL))
     for pair in ((older, nothing), (nothing, older)):
         merged = merge_records(*pair)
         assert isinstance(merged, StatsRecord)
-        assert (merged.minimum, merged.maximum, merged.bound) == (1, 5, BoundType(ValueType.INT))
+        assert (merged.minimum, merged.maximum, merged.bound) == (1, 5, ColumnType(Kind.INT))
 
 
 def test_a_type_that_no_longer_fits_leaves_the_newer_range() -> None:
-    merged = merge_records(stats("a", "b", bound=BoundType(ValueType.STRING)), stats(2, 3))
+    merged = merge_records(stats("a", "b", bound=ColumnType(Kind.STRING)), stats(2, 3))
     assert isinstance(merged, StatsRecord)
     assert (merged.minimum, merged.maximum) == (2, 3)
 

@@ -9,7 +9,6 @@ from hudi_services.errors import CorruptFile
 from hudi_services.metadata.records.model import RecordType, StatsRecord, Stored, merge_records
 from hudi_services.metadata.statistics.column_stats import (
     NewFile,
-    bound_type,
     column_records,
     holds_range,
     partition_record,
@@ -17,7 +16,7 @@ from hudi_services.metadata.statistics.column_stats import (
     untold_columns,
 )
 from hudi_services.metadata.statistics.indexed_columns import index_columns
-from hudi_services.metadata.statistics.values import BoundType, ValueType
+from hudi_services.metadata.statistics.values import NO_VALUES, bound_type, ordinal
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.parquet.chunk_stats import ColumnStats
 from hudi_services.schema.column_type import ColumnType, Kind
@@ -31,25 +30,32 @@ def column(name: str, kind: ColumnType, low: object = 1, high: object = 2, **cha
     return dataclasses.replace(stats, **changes)  # type: ignore[arg-type]
 
 
-INT, LONG = ColumnType(Kind.INT), ColumnType(Kind.LONG)
+INT, LONG, DOUBLE = map(ColumnType, (Kind.INT, Kind.LONG, Kind.DOUBLE))
+MILLIS, MICROS = (ColumnType(Kind.TIMESTAMP, unit=unit, utc=True) for unit in ("millis", "micros"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "bound"),
+    ("kind", "number"),
     [
-        (ColumnType(Kind.BOOLEAN), BoundType(ValueType.BOOLEAN)),
-        (ColumnType(Kind.DECIMAL, precision=10, scale=2), BoundType(ValueType.DECIMAL, 10, 2)),
-        (ColumnType(Kind.TIMESTAMP, unit="micros", utc=True), BoundType(ValueType.TIMESTAMP_MICROS)),
-        (ColumnType(Kind.TIMESTAMP, unit="millis"), BoundType(ValueType.LOCAL_TIMESTAMP_MILLIS)),
-        (ColumnType(Kind.TIME, unit="millis"), BoundType(ValueType.TIME_MILLIS)),
+        (ColumnType(Kind.BOOLEAN), 2),
+        (ColumnType(Kind.FIXED, size=16), 9),
+        (ColumnType(Kind.DECIMAL, precision=10, scale=2), 10),
+        (ColumnType(Kind.TIME, unit="millis"), 13),
+        (MICROS, 16),
+        (ColumnType(Kind.TIMESTAMP, unit="millis"), 18),
+        (ColumnType(Kind.TIME, unit="nanos"), None),
         (ColumnType(Kind.UNSIGNED, size=32), None),
         (ColumnType(Kind.ENUM), None),
         (ColumnType(Kind.UUID), None),
         (ColumnType(Kind.STRUCT), None),
     ],
 )
-def test_which_types_are_covered(kind: ColumnType, bound: BoundType | None) -> None:
-    assert bound_type(kind) == bound
+def test_which_types_are_covered(kind: ColumnType, number: int | None) -> None:
+    """Each by the ordinal that typed records have, whether it is nullable or not."""
+    for column_type in (kind, dataclasses.replace(kind, nullable=True)):
+        bound = bound_type(column_type)
+        assert (None if bound is None else ordinal(bound)) == number
+        assert bound is None or (bound.kind, bound.unit, bound.scale) == (kind.kind, kind.unit, kind.scale)
 
 
 @pytest.mark.parametrize(
@@ -78,38 +84,38 @@ def test_decimals_become_unscaled_numbers() -> None:
     assert (record.minimum, record.maximum, record.file_name) == (-150, 0, "f.parquet")
 
 
-def record(low: object, high: object, kind: ValueType = ValueType.LONG) -> StatsRecord:
-    return StatsRecord("k", RecordType.COLUMN_STATS, "f", "c", BoundType(kind), low, high, 10, 1, 100, 200)
+def record(low: object, high: object, kind: ColumnType = LONG) -> StatsRecord:
+    return StatsRecord("k", RecordType.COLUMN_STATS, "f", "c", kind, low, high, 10, 1, 100, 200)
 
 
 def test_a_partition_covers_its_files() -> None:
-    files = [record(3, 9), record(None, None, ValueType.NULL), record(1, 4, ValueType.INT)]
+    files = [record(3, 9), record(None, None, NO_VALUES), record(1, 4, INT)]
     found = partition_record("p", "c", files, tight=True)
-    assert (found.minimum, found.maximum, found.bound) == (1, 9, BoundType(ValueType.LONG))
+    assert (found.minimum, found.maximum, found.bound) == (1, 9, LONG)
     assert (found.value_count, found.null_count, found.total_size, found.tight) == (30, 3, 300, True)
     assert (found.file_name, found.type) == ("p", RecordType.PARTITION_STATS)
 
 
 def test_the_widest_type_of_the_files_wins() -> None:
-    found = partition_record("p", "c", [record(3, 9, ValueType.INT), record(1.5, 2.5, ValueType.DOUBLE)], tight=True)
-    assert (found.minimum, found.maximum, found.bound.type) == (1.5, 9.0, ValueType.DOUBLE)
+    found = partition_record("p", "c", [record(3, 9, INT), record(1.5, 2.5, DOUBLE)], tight=True)
+    assert (found.minimum, found.maximum, found.bound) == (1.5, 9.0, DOUBLE)
 
 
 def test_a_file_whose_type_does_not_fit_loosens_the_range() -> None:
-    found = partition_record("p", "c", [record(3, 9), record("a", "b", ValueType.STRING)], tight=True)
+    found = partition_record("p", "c", [record(3, 9), record("a", "b", ColumnType(Kind.STRING))], tight=True)
     assert not found.tight
 
 
 def test_units_are_scaled_where_the_types_tell_them() -> None:
-    millis = record(1_000, 2_000, ValueType.TIMESTAMP_MILLIS)
-    micros = record(5, 1_500_000, ValueType.TIMESTAMP_MICROS)
+    millis = record(1_000, 2_000, MILLIS)
+    micros = record(5, 1_500_000, MICROS)
     for files in ([millis, micros], [micros, millis]):
         found = partition_record("p", "c", files, tight=True)
-        assert (found.minimum, found.maximum, found.bound.type) == (5, 2_000_000, ValueType.TIMESTAMP_MICROS)
+        assert (found.minimum, found.maximum, found.bound) == (5, 2_000_000, MICROS)
         assert holds_range(found, millis) and holds_range(found, micros)
     assert not holds_range(micros, millis)
     # Merging takes the unit of the newer one: then the older one's bound is cut off.
-    older = record(5, 2_000_001, ValueType.TIMESTAMP_MICROS)
+    older = record(5, 2_000_001, MICROS)
     newer = dataclasses.replace(millis, type=RecordType.PARTITION_STATS)
     found = settled(newer, Stored(older))
     assert (found.minimum, found.maximum, found.tight) == (5, 2_000_001, True)
@@ -124,7 +130,7 @@ def test_untyped_times_hold_what_they_are_in_microseconds(low: int, high: int, u
 
 
 def test_byte_arrays_are_merged_by_signed_bytes_and_read_by_unsigned_ones() -> None:
-    older, newer = (record(*bounds, ValueType.BYTES) for bounds in ((b"\x10", b"\x72"), (b"\x80", b"\xff")))
+    older, newer = (record(*bounds, ColumnType(Kind.BYTES)) for bounds in ((b"\x10", b"\x72"), (b"\x80", b"\xff")))
     merged = merge_records(older, newer)
     assert isinstance(merged, StatsRecord) and (merged.minimum, merged.maximum) == (b"\x80", b"\x72")
     assert not holds_range(merged, newer)
@@ -135,7 +141,7 @@ def test_byte_arrays_are_merged_by_signed_bytes_and_read_by_unsigned_ones() -> N
 
 def test_hudi_compares_bounds_of_one_type_only() -> None:
     """A column that became a long: a record that widens the range of ints is an error to Hudi, wherever these are."""
-    ints, longs = record(3, 9, ValueType.INT), record(5, 1 << 40)
+    ints, longs = record(3, 9, INT), record(5, 1 << 40)
     # Merged with a later log record it is no longer tight, and then meets the record of the base file.
     replaced = dataclasses.replace(longs, tight=True)
     for stored, low, high in (
@@ -145,17 +151,17 @@ def test_hudi_compares_bounds_of_one_type_only() -> None:
     ):
         found = settled(record(4, 6), stored)
         assert (found.minimum, found.maximum, found.tight) == (low, high, True)
-    gone = record(None, None, ValueType.NULL)
+    gone = record(None, None, NO_VALUES)
     assert settled(longs, Stored(gone)) == longs == settled(longs, Stored(longs, gone))
     forgotten = Stored(ints, dataclasses.replace(gone, deleted=True))
     assert settled(longs, forgotten) == dataclasses.replace(replaced, type=RecordType.PARTITION_STATS, file_name="f")
 
 
 def test_nan_is_no_bound_to_go_by() -> None:
-    files = record(1.0, float("inf"), ValueType.DOUBLE)
-    assert not holds_range(record(1.0, float("nan"), ValueType.DOUBLE), files)
-    assert not holds_range(record(0.0, 0.0, ValueType.DOUBLE), files)
-    assert holds_range(record(-0.0, float("inf"), ValueType.DOUBLE), files)
+    files = record(1.0, float("inf"), DOUBLE)
+    assert not holds_range(record(1.0, float("nan"), DOUBLE), files)
+    assert not holds_range(record(0.0, 0.0, DOUBLE), files)
+    assert holds_range(record(-0.0, float("inf"), DOUBLE), files)
 
 
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.metadata.statistics.values import (
-    BoundType,
     NoPromotion,
-    ValueType,
+    fits_v1,
     greatest,
     promote,
     smallest,
@@ -15,20 +14,21 @@ from hudi_services.metadata.statistics.values import (
     v1_bound,
     wrap,
 )
+from hudi_services.schema.column_type import ColumnType, Kind
 
-INT, LONG, FLOAT, DOUBLE = (BoundType(t) for t in (ValueType.INT, ValueType.LONG, ValueType.FLOAT, ValueType.DOUBLE))
-TEXT, BYTES, DATE = (BoundType(t) for t in (ValueType.STRING, ValueType.BYTES, ValueType.DATE))
-MICROS = BoundType(ValueType.TIMESTAMP_MICROS)
+INT, LONG, FLOAT, DOUBLE = map(ColumnType, (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE))
+TEXT, BYTES, DATE = map(ColumnType, (Kind.STRING, Kind.BYTES, Kind.DATE))
+MILLIS, MICROS = (ColumnType(Kind.TIMESTAMP, unit=unit, utc=True) for unit in ("millis", "micros"))
 
 
-def decimal(precision: int, scale: int) -> BoundType:
-    return BoundType(ValueType.DECIMAL, precision, scale)
+def decimal(precision: int, scale: int) -> ColumnType:
+    return ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
 
 
 @pytest.mark.parametrize(
     ("value", "bound", "v1", "v2"),
     [
-        (True, BoundType(ValueType.BOOLEAN), ("BooleanWrapper", True), ("BooleanWrapper", True)),
+        (True, ColumnType(Kind.BOOLEAN), ("BooleanWrapper", True), ("BooleanWrapper", True)),
         (7, INT, ("IntWrapper", 7), ("IntWrapper", 7)),
         (7, LONG, ("LongWrapper", 7), ("LongWrapper", 7)),
         (1.5, FLOAT, ("FloatWrapper", 1.5), ("FloatWrapper", 1.5)),
@@ -42,7 +42,7 @@ def decimal(precision: int, scale: int) -> BoundType:
         (None, LONG, None, None),
     ],
 )
-def test_wrappers(value: object, bound: BoundType, v1: object, v2: object) -> None:
+def test_wrappers(value: object, bound: ColumnType, v1: object, v2: object) -> None:
     assert wrap(value, bound, typed=True) == v2
     assert unwrap(wrap(value, bound, typed=True), bound) == value
     if v1 is not None:
@@ -60,8 +60,8 @@ def test_a_v1_decimal_keeps_its_value(unscaled: int, scale: int) -> None:
     ("bound", "fits"),
     [(decimal(10, 2), True), (decimal(25, 4), False), (decimal(15, 0), True), (decimal(20, 16), False)],
 )
-def test_which_decimals_fit_without_a_type(bound: BoundType, fits: bool) -> None:
-    assert bound.fits_v1 is fits
+def test_which_decimals_fit_without_a_type(bound: ColumnType, fits: bool) -> None:
+    assert fits_v1(bound) is fits
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_which_decimals_fit_without_a_type(bound: BoundType, fits: bool) -> None
         (0.10000000149011612, FLOAT, DOUBLE, 0.1),
         (3.4028234663852886e38, FLOAT, DOUBLE, 3.4028235e38),
         (5, LONG, MICROS, 5),
-        (5, BoundType(ValueType.TIMESTAMP_MILLIS), MICROS, 5000),
-        (-5001, MICROS, BoundType(ValueType.TIMESTAMP_MILLIS), -6),
-        (5, BoundType(ValueType.TIME_MILLIS), BoundType(ValueType.TIME_MICROS), 5000),
+        (5, MILLIS, MICROS, 5000),
+        (-5001, MICROS, MILLIS, -6),
+        (5, ColumnType(Kind.TIME, unit="millis"), ColumnType(Kind.TIME, unit="micros"), 5000),
         (150, decimal(5, 2), decimal(7, 4), 15000),
         ("a", TEXT, BYTES, b"a"),
         (None, TEXT, INT, None),
@@ -84,7 +84,7 @@ def test_which_decimals_fit_without_a_type(bound: BoundType, fits: bool) -> None
         ((-15 * 10**14).to_bytes(7, "big", signed=True), BYTES, decimal(5, 2), -150),
     ],
 )
-def test_promotion(value: object, source: BoundType, target: BoundType, result: object) -> None:
+def test_promotion(value: object, source: ColumnType, target: ColumnType, result: object) -> None:
     assert promote(value, source, target) == result
 
 
@@ -98,7 +98,7 @@ def test_promotion(value: object, source: BoundType, target: BoundType, result: 
         (b"\x01", BYTES, decimal(5, 2)),
     ],
 )
-def test_what_cannot_be_promoted(value: object, source: BoundType, target: BoundType) -> None:
+def test_what_cannot_be_promoted(value: object, source: ColumnType, target: ColumnType) -> None:
     with pytest.raises(NoPromotion):
         promote(value, source, target)
 

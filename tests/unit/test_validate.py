@@ -35,13 +35,15 @@ from hudi_services.metadata.records.keys import (
     column_stats_key,
 )
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
-from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
+from hudi_services.metadata.statistics.values import wrap
 from hudi_services.model import CommitMetadata, FileSlice
 from hudi_services.options import resolve
 from hudi_services.runs.report import CheckResult, Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import CleanRequest, ValidateRequest
 from hudi_services.runs.retries import run_with_retries
+from hudi_services.schema.column_type import ColumnType
+from hudi_services.schema.column_type import Kind as TypeKind
 from hudi_services.storage import FileInfo, Storage
 from hudi_services.stores import open_storage
 from hudi_services.stores.local import LocalStorage
@@ -204,14 +206,14 @@ def _as_compacted_by_0_15(record: StatsRecord) -> StatsRecord:
     """A decimal as Hudi 0.15's compaction leaves it: the bytes of DecimalWrapper, of scale 15, in a BytesWrapper."""
     bounds = (wrap(value, record.bound, typed=False) for value in (record.minimum, record.maximum))
     minimum, maximum = (bound[1] if bound else None for bound in bounds)
-    return replace(record, bound=BoundType(ValueType.BYTES), minimum=minimum, maximum=maximum)
+    return replace(record, bound=ColumnType(TypeKind.BYTES), minimum=minimum, maximum=maximum)
 
 
 def test_decimals_that_a_compaction_made_bytes(tmp_path: Path) -> None:
     path = with_indexes("0.15.0", tmp_path, COLUMN_STATS)
     stored = metadata_of(open_local(path)).reader(COLUMN_STATS).scan()
     prices = [one for one in stored if isinstance(one, StatsRecord) and one.column == "price"]
-    assert {one.bound.type for one in prices} == {ValueType.DECIMAL} and len(prices) == 10
+    assert {one.bound.kind for one in prices} == {TypeKind.DECIMAL} and len(prices) == 10
     compacted = [_as_compacted_by_0_15(one) for one in prices]
     gone = [replace(one, minimum=None, maximum=None, deleted=True) for one in prices]
     write_own(path, {COLUMN_STATS: [*gone, *compacted]})

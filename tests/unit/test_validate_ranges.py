@@ -7,8 +7,8 @@ import pytest
 
 from hudi_services.metadata.records.model import RecordType, StatsRecord
 from hudi_services.metadata.statistics.text_ranges import as_told, in_both_orders
-from hudi_services.metadata.statistics.values import BoundType, ValueType
 from hudi_services.model import BaseFile, FileSlice
+from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.validation import causes
 from hudi_services.validation.column_stats import _compare
 from hudi_services.validation.footers import Described, Member
@@ -17,7 +17,7 @@ FILE = BaseFile("p", "f.parquet", "f", "0-0-0", "20260101000000000", 1)
 
 
 def record(low: object, high: object) -> StatsRecord:
-    return StatsRecord("k", RecordType.COLUMN_STATS, "f", "c", BoundType(ValueType.STRING), low, high, 10, 1, 100, 200)
+    return StatsRecord("k", RecordType.COLUMN_STATS, "f", "c", ColumnType(Kind.STRING), low, high, 10, 1, 100, 200)
 
 
 @pytest.mark.parametrize(
@@ -37,34 +37,34 @@ def test_a_range_of_texts(stored: StatsRecord, wrong: list[str]) -> None:
     assert [one.kind.name.removeprefix("WRONG_").lower() for one in found] == wrong
 
 
-def a_range(kind: ValueType, low: object, high: object) -> StatsRecord:
-    return replace(record(low, high), bound=BoundType(kind))
+def a_range(kind: Kind, low: object, high: object) -> StatsRecord:
+    return replace(record(low, high), bound=ColumnType(kind))
 
 
 @pytest.mark.parametrize(
     ("stored", "true", "from_values", "cause"),
     [
         # As Hudi 1.0.2 and 1.2.0 wrote them, in tables of tests/interop/recipes.py.
-        (a_range(ValueType.FLOAT, 0.0, 0.0), a_range(ValueType.FLOAT, -0.0, math.inf), True, causes.NAN),
-        (a_range(ValueType.DOUBLE, 0.0, 0.0), a_range(ValueType.DOUBLE, -math.inf, math.inf), True, causes.NAN),
-        (a_range(ValueType.DOUBLE, None, None), a_range(ValueType.DOUBLE, 1.5, math.inf), True, causes.NAN_AS_NULL),
-        (a_range(ValueType.LONG, None, None), a_range(ValueType.LONG, -205, 200), True, causes.NOT_RECORDED),
+        (a_range(Kind.FLOAT, 0.0, 0.0), a_range(Kind.FLOAT, -0.0, math.inf), True, causes.NAN),
+        (a_range(Kind.DOUBLE, 0.0, 0.0), a_range(Kind.DOUBLE, -math.inf, math.inf), True, causes.NAN),
+        (a_range(Kind.DOUBLE, None, None), a_range(Kind.DOUBLE, 1.5, math.inf), True, causes.NAN_AS_NULL),
+        (a_range(Kind.LONG, None, None), a_range(Kind.LONG, -205, 200), True, causes.NOT_RECORDED),
         (record(None, None), record("a", "b"), True, causes.NOT_RECORDED),
-        (a_range(ValueType.LONG, -197, 211), a_range(ValueType.LONG, -197000, 211000), True, causes.MILLISECONDS),
-        (a_range(ValueType.LONG, 197, 211), a_range(ValueType.LONG, 197, 211000), True, causes.MILLISECONDS),
+        (a_range(Kind.LONG, -197, 211), a_range(Kind.LONG, -197000, 211000), True, causes.MILLISECONDS),
+        (a_range(Kind.LONG, 197, 211), a_range(Kind.LONG, 197, 211000), True, causes.MILLISECONDS),
         (
-            a_range(ValueType.BYTES, b"", b"\xf1\x1a0\x1f"),
-            a_range(ValueType.BYTES, b"", b"\xf1\xba\xd0\xe2"),
+            a_range(Kind.BYTES, b"", b"\xf1\x1a0\x1f"),
+            a_range(Kind.BYTES, b"", b"\xf1\xba\xd0\xe2"),
             False,
             causes.SIGNED_BYTES,
         ),
         # What the values do not tell: an infinity, a wrong bound, a record that somebody damaged.
-        (a_range(ValueType.DOUBLE, 0.0, 0.0), a_range(ValueType.DOUBLE, 1.5, math.inf), False, None),
-        (a_range(ValueType.DOUBLE, 0.0, 1.0), a_range(ValueType.DOUBLE, 0.0, math.inf), True, None),
-        (a_range(ValueType.LONG, None, None), a_range(ValueType.LONG, 1, 2), False, None),
-        (a_range(ValueType.LONG, 3, 4), a_range(ValueType.LONG, 1, 5000), True, None),
+        (a_range(Kind.DOUBLE, 0.0, 0.0), a_range(Kind.DOUBLE, 1.5, math.inf), False, None),
+        (a_range(Kind.DOUBLE, 0.0, 1.0), a_range(Kind.DOUBLE, 0.0, math.inf), True, None),
+        (a_range(Kind.LONG, None, None), a_range(Kind.LONG, 1, 2), False, None),
+        (a_range(Kind.LONG, 3, 4), a_range(Kind.LONG, 1, 5000), True, None),
         (record("b", "c"), record("a", "d"), True, None),
-        (a_range(ValueType.BYTES, b"b", b"c"), a_range(ValueType.BYTES, b"a", b"d"), True, None),
+        (a_range(Kind.BYTES, b"b", b"c"), a_range(Kind.BYTES, b"a", b"d"), True, None),
     ],
 )
 def test_the_cause_of_a_wrong_range(

@@ -21,23 +21,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import UnsupportedTable
-from ...metadata.statistics.values import BoundType, ValueType
+from ...schema.arrow_types import arrow_type
 from ...schema.column_type import ColumnType, Kind
 from . import texts, times
 from .times import Zone
 
-_T = ValueType
 _INT_TEXT_LIMIT = 1 << 31
-_ARROW = {
-    Kind.BOOLEAN: (pa.bool_(), _T.BOOLEAN),
-    Kind.INT: (pa.int32(), _T.INT),
-    Kind.LONG: (pa.int64(), _T.LONG),
-    Kind.FLOAT: (pa.float32(), _T.FLOAT),
-    Kind.DOUBLE: (pa.float64(), _T.DOUBLE),
-    Kind.STRING: (pa.string(), _T.STRING),
-    Kind.DATE: (pa.date32(), _T.DATE),
-    Kind.TIMESTAMP: (times.UTC_MICROS, _T.TIMESTAMP_MICROS),
-}
+_KINDS = (
+    Kind.BOOLEAN,
+    Kind.INT,
+    Kind.LONG,
+    Kind.FLOAT,
+    Kind.DOUBLE,
+    Kind.STRING,
+    Kind.DATE,
+    Kind.TIMESTAMP,
+)
+_INT, _LONG, _STRING, _DATE = map(ColumnType, (Kind.INT, Kind.LONG, Kind.STRING, Kind.DATE))
+_MICROS = ColumnType(Kind.TIMESTAMP, unit="micros", utc=True)
 
 Apply = Callable[[pa.Array], pa.Array]
 
@@ -52,7 +53,7 @@ class Expression:
 
     source: pa.DataType
     """The type of the values that `apply` takes."""
-    result: BoundType
+    result: ColumnType
     apply: Apply
     """May raise UnsupportedTable for single values."""
     zoned: bool
@@ -90,7 +91,7 @@ class _Function:
 
     kinds: tuple[Kind, ...]
     make: Callable[[_Call], Apply]
-    result: ValueType | None
+    result: ColumnType | None
     options: tuple[str, ...] = ()
 
 
@@ -107,21 +108,21 @@ def compile_expression(name: str, options: Mapping[str, str], column: ColumnType
     unknown = sorted(set(options) - set(function.options))
     if unknown:
         raise NotComputed(f"{name} has no option {unknown[0]:.80} here")
-    source, own = _ARROW[column.kind]
-    result = BoundType(own if function.result is None else function.result)
+    own = _MICROS if column.kind is Kind.TIMESTAMP else ColumnType(column.kind)
+    source = arrow_type(own)
     zoned = name == "from_unixtime" or (column.kind is Kind.TIMESTAMP and name not in _OF_MOMENTS)
-    return Expression(source, result, function.make(_Call(options, column.kind, zone)), zoned)
+    return Expression(source, function.result or own, function.make(_Call(options, column.kind, zone)), zoned)
 
 
-def as_texts(values: pa.Array, result: BoundType) -> pa.Array:
+def as_texts(values: pa.Array, result: ColumnType) -> pa.Array:
     """The values as Java's toString writes them, which is what bloom filters hold. Raises NotComputed."""
-    if result.type is _T.STRING:
+    if result.kind is Kind.STRING:
         return values
-    if result.type in (_T.INT, _T.LONG, _T.BOOLEAN):
+    if result.kind in (Kind.INT, Kind.LONG, Kind.BOOLEAN):
         return values.cast(pa.string())
-    if result.type is _T.DATE:
+    if result.kind is Kind.DATE:
         return times.formatted(times.of_days(values), "%Y-%m-%d")
-    raise NotComputed(f"a bloom filter of {result.type.name.lower()} values is not computed here")
+    raise NotComputed(f"a bloom filter of {result.kind.value} values is not computed here")
 
 
 def _identity(call: _Call) -> Apply:
@@ -179,23 +180,23 @@ _TIME = (Kind.TIMESTAMP,)
 _DAYS = (Kind.DATE, Kind.TIMESTAMP)
 _OF_MOMENTS = ("identity", "unix_timestamp", "to_timestamp")
 _FUNCTIONS: Mapping[str, _Function] = {
-    "identity": _Function(tuple(_ARROW), _identity, None),
-    "lower": _Function(_TEXT, lambda call: texts.lower, _T.STRING),
-    "upper": _Function(_TEXT, lambda call: texts.upper, _T.STRING),
-    "trim": _Function(_TEXT, _trim(pc.utf8_trim), _T.STRING, ("trimString",)),
-    "ltrim": _Function(_TEXT, _trim(pc.utf8_ltrim), _T.STRING, ("trimString",)),
-    "rtrim": _Function(_TEXT, _trim(pc.utf8_rtrim), _T.STRING, ("trimString",)),
-    "length": _Function(_TEXT, lambda call: texts.length, _T.INT),
-    "substring": _Function(_TEXT, _substring, _T.STRING, ("pos", "len")),
-    "from_unixtime": _Function((Kind.INT, Kind.LONG), _from_unixtime, _T.STRING, ("format",)),
-    "year": _Function(_DAYS, _field(pc.year), _T.INT),
-    "month": _Function(_DAYS, _field(pc.month), _T.INT),
-    "day": _Function(_DAYS, _field(pc.day), _T.INT),
-    "hour": _Function(_TIME, _field(pc.hour), _T.INT),
-    "to_date": _Function(_DAYS, _to_date, _T.DATE),
-    "date_add": _Function(_DAYS, partial(_date_add, sign=1), _T.DATE, ("days",)),
-    "date_sub": _Function(_DAYS, partial(_date_add, sign=-1), _T.DATE, ("days",)),
-    "date_format": _Function(_DAYS, _date_format, _T.STRING, ("format",)),
-    "unix_timestamp": _Function(_TIME, lambda call: times.to_seconds, _T.LONG),
-    "to_timestamp": _Function(_TIME, lambda call: lambda values: values, _T.TIMESTAMP_MICROS),
+    "identity": _Function(_KINDS, _identity, None),
+    "lower": _Function(_TEXT, lambda call: texts.lower, _STRING),
+    "upper": _Function(_TEXT, lambda call: texts.upper, _STRING),
+    "trim": _Function(_TEXT, _trim(pc.utf8_trim), _STRING, ("trimString",)),
+    "ltrim": _Function(_TEXT, _trim(pc.utf8_ltrim), _STRING, ("trimString",)),
+    "rtrim": _Function(_TEXT, _trim(pc.utf8_rtrim), _STRING, ("trimString",)),
+    "length": _Function(_TEXT, lambda call: texts.length, _INT),
+    "substring": _Function(_TEXT, _substring, _STRING, ("pos", "len")),
+    "from_unixtime": _Function((Kind.INT, Kind.LONG), _from_unixtime, _STRING, ("format",)),
+    "year": _Function(_DAYS, _field(pc.year), _INT),
+    "month": _Function(_DAYS, _field(pc.month), _INT),
+    "day": _Function(_DAYS, _field(pc.day), _INT),
+    "hour": _Function(_TIME, _field(pc.hour), _INT),
+    "to_date": _Function(_DAYS, _to_date, _DATE),
+    "date_add": _Function(_DAYS, partial(_date_add, sign=1), _DATE, ("days",)),
+    "date_sub": _Function(_DAYS, partial(_date_add, sign=-1), _DATE, ("days",)),
+    "date_format": _Function(_DAYS, _date_format, _STRING, ("format",)),
+    "unix_timestamp": _Function(_TIME, lambda call: times.to_seconds, _LONG),
+    "to_timestamp": _Function(_TIME, lambda call: lambda values: values, _MICROS),
 }

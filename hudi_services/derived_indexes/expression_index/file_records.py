@@ -18,12 +18,13 @@ from ...errors import CorruptFile, UnsupportedTable
 from ...merging.log_contents import log_contents
 from ...metadata.records.keys import COLUMN_STATS, bloom_filter_key, column_stats_key
 from ...metadata.records.model import BloomRecord, RecordType, StatsRecord
-from ...metadata.statistics.values import BoundType, greatest, smallest
+from ...metadata.statistics.values import greatest, smallest
 from ...model import BaseFile, FileSlice, LogFile
 from ...parquet.conversion import natural
 from ...parquet.file_schema import FileSchema, Node
 from ...parquet.node_types import parquet_type
-from ...schema.column_type import Kind
+from ...schema.column_type import ColumnType, Kind
+from ...schema.widening import is_computed_as
 from ...storage import Storage
 from .expressions import Expression, as_texts
 from .index import Computation, ExpressionIndex, ExpressionRecord, refused
@@ -105,7 +106,7 @@ def _of_log(task: ExpressionTask, file: LogFile) -> dict[str, ExpressionRecord]:
 
 def _check_type(leaf: Node, one: Computation, where: str) -> None:
     own = parquet_type(leaf)
-    if own.kind is not one.column.kind and (own.kind, one.column.kind) != (Kind.INT, Kind.LONG):
+    if not is_computed_as(own.kind, one.column.kind):
         raise refused(one.index.partition, f"{leaf.name} is of type {own} in {where}, not {one.column}")
 
 
@@ -125,7 +126,7 @@ class _Collector(Protocol):
 class _Range:
     """The range of the values of one file."""
 
-    def __init__(self, file: BaseFile | LogFile, index: ExpressionIndex, bound: BoundType) -> None:
+    def __init__(self, file: BaseFile | LogFile, index: ExpressionIndex, bound: ColumnType) -> None:
         self._file = file
         self._index = index
         self._bound = bound
@@ -164,7 +165,7 @@ class _Range:
 class _Filter:
     """The bloom filter of the values of one file."""
 
-    def __init__(self, task: ExpressionTask, one: Computation, bound: BoundType, rows: int) -> None:
+    def __init__(self, task: ExpressionTask, one: Computation, bound: ColumnType, rows: int) -> None:
         self._task = task
         self._bound = bound
         self._filter = one.bloom.new_filter(rows)

@@ -32,7 +32,6 @@ from ...metadata.records.keys import (
 )
 from ...metadata.records.model import BloomRecord, StatsRecord
 from ...metadata.statistics.indexed_columns import is_typed, read_definitions
-from ...metadata.statistics.values import ValueType
 from ...metadata.table import MetadataTable
 from ...options.value_types import integer
 from ...schema.column_type import ColumnType, Kind
@@ -85,7 +84,7 @@ class Computation:
             if index.kind == BLOOM_FILTERS:
                 self.bloom.new_filter(0)
                 as_texts(found.apply(pa.array([], found.source)), found.result)
-            elif found.result.type is ValueType.TIMESTAMP_MICROS and not index.typed:
+            elif found.result.kind is Kind.TIMESTAMP and not index.typed:
                 # Without a type they would have another wrapper than statistics of columns have.
                 raise NotComputed("statistics of timestamps are not written for an index of version V1")
         except (NotComputed, ConfigError) as e:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...codecs.avro import AvroSchema, read_datum, write_datum
 from ...errors import CorruptFile
+from ...schema.column_type import ColumnType, Kind
 from ..record_index.locations import location_of, location_tree
-from ..statistics.values import BoundType, ValueType, Wrapped, unwrap, v1_bound, wrap
+from ..statistics.values import Wrapped, ordinal, typed_bound, unwrap, v1_bound, wrap
 from .model import (
     BloomRecord,
     FileEntry,
@@ -95,9 +96,9 @@ def _stats_tree(record: StatsRecord, typed: bool) -> dict[str, Any]:
         "isTightBound": record.tight,
     }
     if typed:
-        decimal = record.bound.type is ValueType.DECIMAL
-        info = f"{record.bound.precision},{record.bound.scale}" if decimal else None
-        tree["valueType"] = {"typeOrdinal": int(record.bound.type), "additionalInfo": info}
+        bound = record.bound
+        info = f"{bound.precision},{bound.scale}" if bound.kind is Kind.DECIMAL else None
+        tree["valueType"] = {"typeOrdinal": ordinal(bound), "additionalInfo": info}
     return tree
 
 
@@ -129,13 +130,7 @@ def _wrapped(union: Any) -> Wrapped | None:
     return None if union is None else (union[0].rpartition(".")[2], union[1]["value"])
 
 
-def _bound(value_type: Mapping[str, Any] | None, wrapped: Wrapped | None) -> BoundType:
+def _bound(value_type: Mapping[str, Any] | None, wrapped: Wrapped | None) -> ColumnType:
     if value_type is None:
         return v1_bound(wrapped)
-    kind = ValueType(value_type["typeOrdinal"])
-    if kind is ValueType.V1:
-        return v1_bound(wrapped)
-    if kind is not ValueType.DECIMAL:
-        return BoundType(kind)
-    precision, _, scale = (value_type["additionalInfo"] or "").partition(",")
-    return BoundType(kind, int(precision), int(scale))
+    return typed_bound(value_type["typeOrdinal"], value_type["additionalInfo"], wrapped)

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from ...schema.column_type import ColumnType
 from ..record_index.locations import Location
-from ..statistics.values import BoundType, NoPromotion, ValueType, greatest, java_key, promote, smallest
+from ..statistics.values import NO_VALUES, NoPromotion, greatest, java_key, promote, smallest
 
 
 class RecordType(IntEnum):
@@ -61,7 +62,7 @@ class StatsRecord:
     type: RecordType
     file_name: str
     column: str
-    bound: BoundType
+    bound: ColumnType
     minimum: Any
     maximum: Any
     value_count: int
@@ -155,7 +156,7 @@ def _merge_entries(older: Mapping[str, FileEntry], newer: Mapping[str, FileEntry
 
 
 def _widen(older: StatsRecord, newer: StatsRecord) -> StatsRecord:
-    bound = older.bound if newer.bound.type is ValueType.NULL else newer.bound
+    bound = older.bound if newer.bound == NO_VALUES else newer.bound
     try:
         bounds = [promote(value, older.bound, bound) for value in (older.minimum, older.maximum)]
     except NoPromotion:

@@ -14,9 +14,10 @@ from typing import Any, Literal
 from ...model import path_in
 from ...parquet.chunk_stats import ColumnStats
 from ...schema.column_type import ColumnType, Kind
+from ...schema.widening import widest
 from ..records.keys import column_stats_key, partition_stats_key
 from ..records.model import Record, RecordType, StatsRecord, Stored
-from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
+from .values import NoPromotion, bound_type, comparable, fits_v1, greatest, ordinal, promote, smallest
 
 Side = Literal["minimum", "maximum"]
 """A side of a range."""
@@ -37,47 +38,10 @@ class NewFile:
         return path_in(self.partition, self.name)
 
 
-_READ_AS_MICROS = frozenset(t for t in ValueType if t.name.endswith(("TIMESTAMP_MILLIS", "TIMESTAMP_NANOS")))
-"""A bound without a type (V1) is a number without a unit. Hudi writes the number of the file and compares it with
-others as it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold
-both."""
-_SIMPLE = {
-    Kind.BOOLEAN: ValueType.BOOLEAN,
-    Kind.INT: ValueType.INT,
-    Kind.LONG: ValueType.LONG,
-    Kind.FLOAT: ValueType.FLOAT,
-    Kind.DOUBLE: ValueType.DOUBLE,
-    Kind.STRING: ValueType.STRING,
-    Kind.BYTES: ValueType.BYTES,
-    Kind.FIXED: ValueType.FIXED,
-    Kind.DATE: ValueType.DATE,
-}
-_TIMES = {
-    (Kind.TIME, "millis", False): ValueType.TIME_MILLIS,
-    (Kind.TIME, "micros", False): ValueType.TIME_MICROS,
-    (Kind.TIMESTAMP, "millis", True): ValueType.TIMESTAMP_MILLIS,
-    (Kind.TIMESTAMP, "micros", True): ValueType.TIMESTAMP_MICROS,
-    (Kind.TIMESTAMP, "nanos", True): ValueType.TIMESTAMP_NANOS,
-    (Kind.TIMESTAMP, "millis", False): ValueType.LOCAL_TIMESTAMP_MILLIS,
-    (Kind.TIMESTAMP, "micros", False): ValueType.LOCAL_TIMESTAMP_MICROS,
-    (Kind.TIMESTAMP, "nanos", False): ValueType.LOCAL_TIMESTAMP_NANOS,
-}
-# Widest last: a partition's range is kept in the widest type that its files have, and in the finest unit.
-_WIDTH = {ValueType.INT: 1, ValueType.LONG: 2, ValueType.FLOAT: 3, ValueType.DOUBLE: 4}
-
-
-def bound_type(column: ColumnType) -> BoundType | None:
-    """The type of a column's bounds; None for columns that no index covers (groups, enums, unsigned numbers)."""
-    if column.kind is Kind.DECIMAL:
-        return BoundType(ValueType.DECIMAL, column.precision, column.scale)
-    kind = _SIMPLE.get(column.kind) or _TIMES.get((column.kind, column.unit, column.utc))
-    return BoundType(kind) if kind else None
-
-
 def is_covered(column: ColumnType, *, typed: bool) -> bool:
     """Whether a record can hold the bounds of a column of this type."""
     bound = bound_type(column)
-    return bound is not None and (typed or (bound.fits_v1 and bound.type is not ValueType.FIXED))
+    return bound is not None and (typed or fits_v1(bound))
 
 
 def column_records(file: NewFile, columns: Collection[str], *, typed: bool) -> list[StatsRecord]:
@@ -102,7 +66,7 @@ def partition_record(partition: str, column: str, files: Sequence[StatsRecord], 
     Hudi drops the statistics of files whose type cannot be promoted; here the record is not tight then, so that it
     widens the older range.
     """
-    bound = _widest([record.bound for record in files])
+    bound = widest([record.bound for record in files])
     minima, maxima = [], []
     for record in files:
         try:
@@ -210,14 +174,18 @@ def settled(record: StatsRecord, stored: Stored | None) -> StatsRecord:
 
 def _is_merged(older: StatsRecord, newer: StatsRecord) -> bool:
     """Whether Hudi can merge the bounds of two records: it compares them as they are, and fails for int and long."""
-    told = [one.bound.type for one in (older, newer) if (one.minimum, one.maximum) != (None, None)]
+    told = [ordinal(one.bound) for one in (older, newer) if (one.minimum, one.maximum) != (None, None)]
     return len({*told}) < 2
 
 
 def is_exact(column: ColumnType, *, typed: bool) -> bool:
-    """Whether the bounds of a record are the bounds of the column, and not wider."""
-    bound = bound_type(column)
-    return typed or bound is None or bound.type not in _READ_AS_MICROS
+    """Whether the bounds of a record are the bounds of the column, and not wider.
+
+    A bound without a type (V1) is a number without a unit. Hudi writes the number of the file and compares it with
+    others as it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold
+    both.
+    """
+    return typed or column.kind is not Kind.TIMESTAMP or column.unit == "micros"
 
 
 def _column_record(file: NewFile, stats: ColumnStats, typed: bool) -> StatsRecord:
@@ -249,11 +217,3 @@ def _plain(value: Any) -> Any:
     sign, digits, _ = value.as_tuple()
     unscaled = int("".join(map(str, digits)) or "0")
     return -unscaled if sign else unscaled
-
-
-def _widest(bounds: Sequence[BoundType]) -> BoundType:
-    """The first bound's type, which is the newest file's, unless an older file is wider."""
-    known = [bound for bound in bounds if bound.type is not ValueType.NULL]
-    if not known:
-        return bounds[0]
-    return max(known, key=lambda bound: (_WIDTH.get(bound.type, 0), bound.scale, -(bound.unit_nanos or 0)))

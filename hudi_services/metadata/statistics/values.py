@@ -24,12 +24,12 @@ Apache Hudi 1.2.0; HoodieAvroUtils.wrapValueIntoAvro of 0.15.0 and 1.0.2.
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 from fractions import Fraction
 from typing import Any
 
 from ...parquet.value_bounds import order_key
+from ...schema.column_type import UNITS, ColumnType, Kind
+from ...schema.widening import bound_becomes, leaves_decimal, widens_float
 
 Wrapped = tuple[str, Any]
 """(wrapper name without namespace, value as it is stored)."""
@@ -38,154 +38,141 @@ _V1_SCALE = 15
 _V1_PRECISION = 30
 
 
-class ValueType(IntEnum):
-    """The types of bounds, by ordinal. V1 is never stored: it stands for a wrapper without a type."""
+NO_VALUES = ColumnType(Kind.NULL)
+"""The type of bounds without values, where no type is told."""
+_DECIMAL = ColumnType(Kind.DECIMAL)
+_TYPES = (
+    None,  # V1, which is never stored: a wrapper without a type
+    NO_VALUES,
+    ColumnType(Kind.BOOLEAN),
+    ColumnType(Kind.INT),
+    ColumnType(Kind.LONG),
+    ColumnType(Kind.FLOAT),
+    ColumnType(Kind.DOUBLE),
+    ColumnType(Kind.STRING),
+    ColumnType(Kind.BYTES),
+    ColumnType(Kind.FIXED),
+    _DECIMAL,
+    ColumnType(Kind.UUID),
+    ColumnType(Kind.DATE),
+    *(ColumnType(Kind.TIME, unit=unit) for unit in ("millis", "micros")),
+    *(ColumnType(Kind.TIMESTAMP, unit=unit, utc=True) for unit in UNITS),
+    *(ColumnType(Kind.TIMESTAMP, unit=unit) for unit in UNITS),
+)
+"""The types of bounds by ordinal (ValueType): a fixed without its size, decimals without their digits."""
+_ORDINALS = {kind: number for number, kind in enumerate(_TYPES) if kind is not None}
 
-    V1 = 0
-    NULL = 1
-    BOOLEAN = 2
-    INT = 3
-    LONG = 4
-    FLOAT = 5
-    DOUBLE = 6
-    STRING = 7
-    BYTES = 8
-    FIXED = 9
-    DECIMAL = 10
-    UUID = 11
-    DATE = 12
-    TIME_MILLIS = 13
-    TIME_MICROS = 14
-    TIMESTAMP_MILLIS = 15
-    TIMESTAMP_MICROS = 16
-    TIMESTAMP_NANOS = 17
-    LOCAL_TIMESTAMP_MILLIS = 18
-    LOCAL_TIMESTAMP_MICROS = 19
-    LOCAL_TIMESTAMP_NANOS = 20
-
-
-_T = ValueType
 _WRAPPERS = {
-    _T.BOOLEAN: "BooleanWrapper",
-    _T.INT: "IntWrapper",
-    _T.FLOAT: "FloatWrapper",
-    _T.DOUBLE: "DoubleWrapper",
-    _T.STRING: "StringWrapper",
-    _T.UUID: "StringWrapper",
-    _T.BYTES: "BytesWrapper",
-    _T.FIXED: "BytesWrapper",
-    _T.DECIMAL: "BytesWrapper",
-    _T.DATE: "IntWrapper",
-    _T.TIME_MILLIS: "IntWrapper",
+    Kind.BOOLEAN: "BooleanWrapper",
+    Kind.INT: "IntWrapper",
+    Kind.FLOAT: "FloatWrapper",
+    Kind.DOUBLE: "DoubleWrapper",
+    Kind.STRING: "StringWrapper",
+    Kind.UUID: "StringWrapper",
+    Kind.BYTES: "BytesWrapper",
+    Kind.FIXED: "BytesWrapper",
+    Kind.DECIMAL: "BytesWrapper",
+    Kind.DATE: "IntWrapper",
 }
-_V1_WRAPPERS = _WRAPPERS | {_T.DECIMAL: "DecimalWrapper", _T.DATE: "DateWrapper"}
+_V1_WRAPPERS = _WRAPPERS | {Kind.DECIMAL: "DecimalWrapper", Kind.DATE: "DateWrapper"}
 _V1_TYPES = {
-    "BooleanWrapper": _T.BOOLEAN,
-    "IntWrapper": _T.INT,
-    "LongWrapper": _T.LONG,
-    "FloatWrapper": _T.FLOAT,
-    "DoubleWrapper": _T.DOUBLE,
-    "StringWrapper": _T.STRING,
-    "BytesWrapper": _T.BYTES,
-    "DecimalWrapper": _T.DECIMAL,
-    "DateWrapper": _T.DATE,
-    "LocalDateWrapper": _T.DATE,
-    "TimeMicrosWrapper": _T.TIME_MICROS,
-    "TimestampMicrosWrapper": _T.TIMESTAMP_MICROS,
+    "BooleanWrapper": ColumnType(Kind.BOOLEAN),
+    "IntWrapper": ColumnType(Kind.INT),
+    "LongWrapper": ColumnType(Kind.LONG),
+    "FloatWrapper": ColumnType(Kind.FLOAT),
+    "DoubleWrapper": ColumnType(Kind.DOUBLE),
+    "StringWrapper": ColumnType(Kind.STRING),
+    "BytesWrapper": ColumnType(Kind.BYTES),
+    "DecimalWrapper": ColumnType(Kind.DECIMAL, precision=_V1_PRECISION, scale=_V1_SCALE),
+    "DateWrapper": ColumnType(Kind.DATE),
+    "LocalDateWrapper": ColumnType(Kind.DATE),
+    "TimeMicrosWrapper": ColumnType(Kind.TIME, unit="micros"),
+    "TimestampMicrosWrapper": ColumnType(Kind.TIMESTAMP, unit="micros", utc=True),
 }
-_LONG_WRAPPER = "LongWrapper"
-_LONGS = frozenset(t for t in _T if t is _T.LONG or t is _T.TIME_MICROS or t >= _T.TIMESTAMP_MILLIS)
-_NANOS = {
-    _T.TIME_MILLIS: 1_000_000,
-    _T.TIME_MICROS: 1_000,
-    _T.TIMESTAMP_MILLIS: 1_000_000,
-    _T.TIMESTAMP_MICROS: 1_000,
-    _T.TIMESTAMP_NANOS: 1,
-    _T.LOCAL_TIMESTAMP_MILLIS: 1_000_000,
-    _T.LOCAL_TIMESTAMP_MICROS: 1_000,
-    _T.LOCAL_TIMESTAMP_NANOS: 1,
-}
-"""Nanoseconds in the unit of a type."""
-_INTS = (_T.INT, _T.DATE, _T.TIME_MILLIS)
-_TEXTS = (_T.STRING, _T.UUID)
-_BINARIES = (_T.BYTES, _T.FIXED)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundType:
-    """The type of a bound; only decimals have precision and scale."""
+def bound_type(column: ColumnType) -> ColumnType | None:
+    """The type of a column's bounds; None for columns that no index covers (groups, enums, UUIDs, unsigned numbers)."""
+    kind = column.kind
+    if kind is Kind.DECIMAL:
+        return ColumnType(kind, precision=column.precision, scale=column.scale)
+    is_time = kind in (Kind.TIME, Kind.TIMESTAMP)
+    bound = ColumnType(kind, unit=column.unit, utc=column.utc) if is_time else ColumnType(kind)
+    return bound if bound in _ORDINALS and kind is not Kind.UUID else None
 
-    type: ValueType
-    precision: int = 0
-    scale: int = 0
 
-    @property
-    def unit_nanos(self) -> int | None:
-        """Nanoseconds in the unit of times; None for other types, and for V1 numbers, which have no unit."""
-        return _NANOS.get(self.type)
+def ordinal(bound: ColumnType) -> int:
+    """The number by which a typed record has the type of its bounds."""
+    return _ORDINALS[_bare(bound)]
 
-    @property
-    def fits_v1(self) -> bool:
-        """Whether a wrapper without a type holds the bound: decimals must fit into 30 digits, 15 of them fraction."""
-        if self.type is not _T.DECIMAL:
-            return True
-        return self.scale <= _V1_SCALE and self.precision + _V1_SCALE - self.scale <= _V1_PRECISION
+
+def typed_bound(ordinal: int, info: str | None, wrapped: Wrapped | None) -> ColumnType:
+    """The type of the bounds of a typed record. Raises ValueError for one that does not exist."""
+    if not 0 <= ordinal < len(_TYPES):
+        raise ValueError(f"the type of bounds {ordinal}")
+    bound = _TYPES[ordinal]
+    if bound is None:
+        return v1_bound(wrapped)
+    if bound.kind is not Kind.DECIMAL:
+        return bound
+    precision, _, scale = (info or "").partition(",")
+    return ColumnType(Kind.DECIMAL, precision=int(precision), scale=int(scale))
+
+
+def v1_bound(wrapped: Wrapped | None) -> ColumnType:
+    """The type that a wrapper without type information stands for; a timestamp is a long."""
+    return NO_VALUES if wrapped is None else _V1_TYPES.get(wrapped[0], NO_VALUES)
+
+
+def fits_v1(bound: ColumnType) -> bool:
+    """Whether a wrapper without a type holds bounds: decimals must fit into 30 digits, 15 of them fraction."""
+    if bound.kind is not Kind.DECIMAL:
+        return bound.kind is not Kind.FIXED
+    return bound.scale <= _V1_SCALE and bound.precision + _V1_SCALE - bound.scale <= _V1_PRECISION
 
 
 class NoPromotion(Exception):
     """Values of one type cannot be read as another; callers then do without the range."""
 
 
-def wrap(value: Any, bound: BoundType, *, typed: bool) -> Wrapped | None:
+def wrap(value: Any, bound: ColumnType, *, typed: bool) -> Wrapped | None:
     """The stored form of a value, None for None; `typed` is the V2 form."""
     if value is None:
         return None
-    if bound.type is not _T.DECIMAL:
-        return ((_WRAPPERS if typed else _V1_WRAPPERS).get(bound.type, _LONG_WRAPPER), value)
-    unscaled = value if typed else value * 10 ** (_V1_SCALE - bound.scale)
-    return ("BytesWrapper" if typed else "DecimalWrapper", _twos_complement(unscaled))
+    if bound.kind is Kind.TIME and bound.unit == "millis":
+        return ("IntWrapper", value)
+    if bound.kind is Kind.DECIMAL:
+        value = _twos_complement(value if typed else value * 10 ** (_V1_SCALE - bound.scale))
+    return ((_WRAPPERS if typed else _V1_WRAPPERS).get(bound.kind, "LongWrapper"), value)
 
 
-def unwrap(wrapped: Wrapped | None, bound: BoundType) -> Any:
+def unwrap(wrapped: Wrapped | None, bound: ColumnType) -> Any:
     """The value of a stored form whose type is `bound`; None for None."""
     if wrapped is None:
         return None
     value = wrapped[1]
-    return int.from_bytes(value, "big", signed=True) if bound.type is _T.DECIMAL else value
+    return int.from_bytes(value, "big", signed=True) if bound.kind is Kind.DECIMAL else value
 
 
-def v1_bound(wrapped: Wrapped | None) -> BoundType:
-    """The type that a wrapper without type information stands for; a timestamp is a long."""
-    if wrapped is None:
-        return BoundType(_T.NULL)
-    kind = _V1_TYPES.get(wrapped[0], _T.NULL)
-    return BoundType(kind, _V1_PRECISION, _V1_SCALE) if kind is _T.DECIMAL else BoundType(kind)
-
-
-def promote(value: Any, source: BoundType, target: BoundType) -> Any:
+def promote(value: Any, source: ColumnType, target: ColumnType) -> Any:
     """A value of type `source` as one of type `target`, as Hudi promotes columns; raises NoPromotion.
 
-    All 64-bit numbers (long, timestamps) are one family here, and so are 32-bit numbers (int, date, time): V1 does not
-    distinguish them. If both types have a unit, the value is scaled; into a coarser unit it is rounded down, as Java
-    does (Instant.toEpochMilli).
+    If both types have a unit, the value is scaled; into a coarser unit it is rounded down, as Java does
+    (Instant.toEpochMilli).
     """
     if value is None:
         return value
+    if not bound_becomes(source, target):
+        raise NoPromotion(f"bounds of the type {source} cannot be read as {target}")
     if source.unit_nanos is not None and target.unit_nanos is not None:
         return value * source.unit_nanos // target.unit_nanos
-    if _same_family(source, target):
-        return value
-    if target.type in _LONGS and source.type is _T.INT:
-        return value
-    if target.type in (_T.FLOAT, _T.DOUBLE) and source.type in (_T.INT, _T.LONG, _T.FLOAT):
-        return _as_float(value, source.type, target.type)
-    if target.type is _T.DECIMAL and source.type is _T.DECIMAL:
-        return _rescale(value, source.scale, target.scale)
-    if _is_compacted_decimal(source, target):
+    if target.kind in (Kind.FLOAT, Kind.DOUBLE) and source.kind is not target.kind:
+        return _as_float(value, source, target)
+    if leaves_decimal(source, target):
         return _rescale(int.from_bytes(value, "big", signed=True), _V1_SCALE, target.scale)
-    if target.type in _BINARIES and source.type in _TEXTS:
-        return value.encode()
-    raise NoPromotion(f"{source.type.name} values cannot be read as {target.type.name}")
+    if target.kind is Kind.DECIMAL:
+        return _rescale(value, source.scale, target.scale)
+    return value.encode() if isinstance(value, str) and target.kind in (Kind.BYTES, Kind.FIXED) else value
 
 
 def java_key(value: Any) -> Any:
@@ -196,7 +183,7 @@ def java_key(value: Any) -> Any:
 _SIGNED = bytes(byte ^ 0x80 for byte in range(256))
 
 
-def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
+def comparable(value: Any, bound: ColumnType, beside: ColumnType) -> Any:
     """A bound in a form that compares with a bound of the type `beside`, as readers compare values.
 
     Decimals compare by their numeric value, times by their unit if both have one, NaN is above all numbers, -0.0 equals
@@ -210,14 +197,14 @@ def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
     return found if isinstance(found, str | bytes) else (False, found)
 
 
-def number(value: Any, bound: BoundType, column: BoundType | None = None) -> Any:
+def number(value: Any, bound: ColumnType, column: ColumnType | None = None) -> Any:
     """A value in a form that compares across the types of one family: decimals as their numeric value.
 
     `column`: the type of the column, where it is known.
     """
-    if column is not None and value is not None and _is_compacted_decimal(bound, column):
+    if column is not None and value is not None and leaves_decimal(bound, column):
         return Fraction(int.from_bytes(value, "big", signed=True), 10**_V1_SCALE)
-    return Fraction(value, 10**bound.scale) if bound.type is _T.DECIMAL and value is not None else value
+    return Fraction(value, 10**bound.scale) if bound.kind is Kind.DECIMAL and value is not None else value
 
 
 def smallest(values: list[Any], key: Callable[[Any], Any] = order_key) -> Any:
@@ -230,24 +217,15 @@ def greatest(values: list[Any], key: Callable[[Any], Any] = order_key) -> Any:
     return max((v for v in values if v is not None), key=key, default=None)
 
 
-def _same_family(source: BoundType, target: BoundType) -> bool:
-    if source.type is _T.DECIMAL:
-        return target.type is _T.DECIMAL and source.scale == target.scale
-    if source.type is target.type or (source.type in _LONGS and target.type in _LONGS):
-        return True
-    return any(source.type in family and target.type in family for family in (_INTS, _TEXTS, _BINARIES))
+def _bare(bound: ColumnType) -> ColumnType:
+    """The type as ordinals and wrappers tell it: without the digits of decimals."""
+    return _DECIMAL if bound.kind is Kind.DECIMAL else bound
 
 
-def _is_compacted_decimal(bound: BoundType, column: BoundType) -> bool:
-    # Only V1 bounds are such: a column of bytes never becomes a column of decimals.
-    return bound.type is _T.BYTES and column.type is _T.DECIMAL
-
-
-def _as_float(value: Any, source: ValueType, target: ValueType) -> float:
-    if source is _T.FLOAT:
-        # Hudi widens a float through its decimal text: 0.1f becomes 0.1, not 0.10000000149011612.
+def _as_float(value: Any, source: ColumnType, target: ColumnType) -> float:
+    if widens_float(source, target):
         return float(_shortest_float32(value)) if math.isfinite(value) else value
-    return float(value) if target is _T.DOUBLE else _float32(float(value))
+    return float(value) if target.kind is Kind.DOUBLE else _float32(float(value))
 
 
 def _float32(value: float) -> float:
