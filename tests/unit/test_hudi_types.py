@@ -14,6 +14,7 @@ from hudi_services.api.table import Table
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
+from hudi_services.parquet.node_types import build_nodes
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 from hudi_services.writing.enum_symbols import EnumSymbols
