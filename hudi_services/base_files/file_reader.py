@@ -21,7 +21,7 @@ from ..calendars.calendar_rebase import Rebase
 from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
 from ..parquet.conversion import converted_table
-from ..parquet.file_schema import FileSchema
+from ..parquet.file_schema import ColumnMap, FileSchema
 from ..parquet.footer import Footer, RowGroup, read_footer
 from ..parquet.node_types import parquet_type
 from ..parquet.page_checks import ChunkWalk
@@ -166,10 +166,10 @@ class BaseFileReader:
         are not converted. Columns that the file lacks are nulls. Raises CorruptFile for unreadable pages.
         """
         target = self.schema if target is None else target
-        names, own = self._names(columns, target)
+        wanted, own = self._columns(columns, target)
         with self._pyarrow_errors():
             read = self._read(index, own, frozenset(dictionary).intersection(own))
-            return converted_table(read, self.row_groups[index].num_rows, self.schema, names, target)
+            return converted_table(read, self.row_groups[index].num_rows, self.schema, wanted, target)
 
     def pieces(
         self,
@@ -199,22 +199,22 @@ class BaseFileReader:
     ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
         """Pairs: columns of the file as they were read, in its own raw form; and the one of `pieces` made of them."""
         target = self.schema if target is None else target
-        names, own = self._names(columns, target)
+        wanted, own = self._columns(columns, target)
         if not own:
-            yield pa.table({}), self.read_row_group(index, names, target)
+            yield pa.table({}), self.read_row_group(index, columns, target)
             return
         with self._pyarrow_errors():
             for read in self._read_pieces(index, own, frozenset(dictionary).intersection(own), at_once):
-                yield read, converted_table(read, read.num_rows, self.schema, names, target)
+                yield read, converted_table(read, read.num_rows, self.schema, wanted, target)
 
     def release(self) -> None:
         """Free the memory that reads have taken; the next read builds its state again."""
         self._open_as.cache_clear()
 
-    def _names(self, columns: Sequence[str] | None, target: FileSchema) -> tuple[list[str], list[str]]:
-        """The columns to give, all of `target` when none are named, and those of them that the file has."""
-        names = list(target.columns if columns is None else columns)
-        return names, [name for name in names if self.schema.column(name) is not None]
+    def _columns(self, columns: Sequence[str] | None, target: FileSchema) -> tuple[ColumnMap, list[str]]:
+        """The columns to give, all of `target` when none are named, and the file's columns that have their values."""
+        wanted = self.schema.columns_of(target.columns if columns is None else columns)
+        return wanted, [stored for stored in wanted.values() if stored is not None]
 
     @contextmanager
     def held(self, index: int, *, page_indexes: bool = False) -> Iterator[None]:

@@ -66,9 +66,10 @@ class KeyedBaseSlice(BaseFileSlice):
         rest = [name for name in names if name != RECORD_KEY]
         read_names = [*rest, *(name for name in of_keys if name not in rest)]
         read_target = target if rest else self._keys.schema
+        stored = self.schema.columns_of(of_keys)
         for read, table in super().pieces_as_read(index, read_names, read_target, dictionary, at_once=at_once):
             # Keys are texts of the values as the table has them now, whatever the types of the file.
-            values = converted_table(read, table.num_rows, self.schema, list(of_keys), self._keys.schema)
+            values = converted_table(read, table.num_rows, self.schema, stored, self._keys.schema)
             keys = self._keys.of(values)
             if keys.null_count:
                 raise CorruptFile(f"{self.full_path} has rows without a record key")

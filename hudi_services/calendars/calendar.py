@@ -23,7 +23,7 @@ from ..parquet.file_schema import FileSchema, Leaf
 from ..parquet.footer import Physical, RowGroup
 from ..parquet.node_types import parquet_type
 from ..schema.column_type import Kind
-from .calendar_rebase import FIRST_DAY, FIRST_SECOND, Rebase, is_rebased, zone_rule
+from .calendar_rebase import FIRST_DAY, FIRST_SECOND, TICKS, Rebase, is_rebased, zone_rule
 
 _VERSION = "org.apache.spark.version"
 _LEGACY = "org.apache.spark.legacyDateTime"
@@ -32,7 +32,6 @@ _ZONE = "org.apache.spark.timeZone"
 _GREGORIAN_SINCE = {_LEGACY: (3, 0), _LEGACY_INT96: (3, 1)}
 _FIRST_GREGORIAN = "3.1.0"
 """Says that a file is Gregorian where no version of its sources does."""
-_TICKS = {"millis": 10**3, "micros": 10**6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,10 @@ class FileCalendar:
     @cached_property
     def of_leaves(self) -> Sequence[tuple[Leaf, Calendar]]:
         """The calendar of each leaf that may have values which the two calendars count differently."""
-        known = {} if self.row_groups is None else {c.column: c for c in column_stats(self.schema, self.row_groups)}
-        times = [one for one in _times(self.schema) if one.dotted not in known or not _is_recent(known[one.dotted])]
+        times = _times(self.schema)
+        if self.row_groups is not None:
+            known = zip(self.schema.leaves, column_stats(self.schema, self.row_groups), strict=True)
+            times = [leaf for leaf, stats in known if is_rebased(leaf.node) and not _is_recent(stats)]
         return [(leaf, self._calendar(leaf)) for leaf in times]
 
     @property
@@ -139,11 +140,6 @@ def calendar_metadata(files: Sequence[FileCalendar], target: FileSchema) -> dict
     return next((one for one in told if needed.is_met(one)), made)
 
 
-def agree_on_dates(one: FileCalendar, other: FileCalendar, schema: FileSchema) -> bool:
-    """Whether readers count dates and timestamps of both files, which have this schema, in one calendar."""
-    return not have_two_calendars([one, other], schema)
-
-
 def _entries(key_values: Mapping[str, str]) -> dict[str, str]:
     return {key: key_values[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in key_values}
 
@@ -200,5 +196,5 @@ def _is_recent(found: ColumnStats) -> bool:
     """Whether the range of a leaf begins when both calendars count the same, or the leaf has no values."""
     if not found.has_range or found.min is None:
         return found.has_range
-    first = FIRST_DAY if found.type.kind is Kind.DATE else FIRST_SECOND * _TICKS[found.type.unit]
+    first = FIRST_DAY if found.type.kind is Kind.DATE else FIRST_SECOND * TICKS[found.type.unit]
     return bool(found.min >= first)

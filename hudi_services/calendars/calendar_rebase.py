@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import CheckFailed
-from ..parquet.conversion import mapped_leaves
+from ..parquet.conversion import INT96, JULIAN_EPOCH_DAY, mapped_leaves
 from ..parquet.file_schema import FileSchema, Node
 from ..parquet.footer import Physical
 from ..parquet.node_types import parquet_type
@@ -36,9 +36,8 @@ _DAY_SECONDS = 86_400
 _YEAR_ZERO = 719_470
 """Days from 1 March of the year 0 in the Julian calendar to the epoch."""
 _FOUR_YEARS = 1_461
-_JULIAN_EPOCH_DAY = 2_440_588
-_INT96 = np.dtype([("nanos", "<i8"), ("day", "<i4")])
-_TICKS = {"millis": 10**3, "micros": 10**6}
+TICKS = {"millis": 10**3, "micros": 10**6}
+"""In a second, by the units of timestamps that are rebased."""
 _NANOS = 10**9
 
 
@@ -81,7 +80,7 @@ def zone_rule(zone: str) -> ZoneRule | None:
 def is_rebased(leaf: Node) -> bool:
     """Whether the two calendars count values of a leaf differently: dates, and timestamps that are instants."""
     kind = parquet_type(leaf)
-    return kind.kind is Kind.DATE or (kind.kind is Kind.TIMESTAMP and kind.utc and kind.unit in _TICKS)
+    return kind.kind is Kind.DATE or (kind.kind is Kind.TIMESTAMP and kind.utc and kind.unit in TICKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _shifted(values: pa.Array, leaf: Node, shift: Callable[[Numbers, Kind], Numb
     is_date = kind.kind is Kind.DATE
     width = np.int32 if is_date else np.int64
     numbers: npt.NDArray[np.signedinteger] = np.frombuffer(values.buffers()[1] or b"", width, len(values))
-    ticks = 1 if is_date else _TICKS[kind.unit]
+    ticks = 1 if is_date else TICKS[kind.unit]
     old = np.flatnonzero(numbers < (FIRST_DAY if is_date else FIRST_SECOND * ticks))
     if not len(old):
         return values
@@ -178,14 +177,14 @@ def _shifted(values: pa.Array, leaf: Node, shift: Callable[[Numbers, Kind], Numb
 
 
 def _shifted_int96(values: pa.Array, shift: Callable[[Numbers, Kind], Numbers]) -> pa.Array:
-    data = np.frombuffer(values.buffers()[1] or b"", _INT96, len(values))
-    seconds = (data["day"].astype(np.int64) - _JULIAN_EPOCH_DAY) * _DAY_SECONDS + data["nanos"] // _NANOS
+    data = np.frombuffer(values.buffers()[1] or b"", INT96, len(values))
+    seconds = (data["day"].astype(np.int64) - JULIAN_EPOCH_DAY) * _DAY_SECONDS + data["nanos"] // _NANOS
     old = np.flatnonzero(seconds < FIRST_SECOND)
     if not len(old):
         return values
     new = data.copy()
     days, rest = np.divmod(seconds[old] + shift(seconds[old], Kind.TIMESTAMP), _DAY_SECONDS)
-    new["day"][old] = days + _JULIAN_EPOCH_DAY
+    new["day"][old] = days + JULIAN_EPOCH_DAY
     new["nanos"][old] = rest * _NANOS + data["nanos"][old] % _NANOS
     return _array(values, new)
 

@@ -122,7 +122,7 @@ class CommitDraft:
 
     def content(self, current: Snapshot) -> bytes:
         schema = self.schema or current.schema
-        extra = {**self.extra, **({"schema": schema.text} if schema else {})}
+        extra = {**self.extra, **(schema.in_commit if schema else {})}
         metadata = CommitMetadata(
             self.operation,
             self.stats,

@@ -113,15 +113,15 @@ class PairReader:
         Raises UnknownTexts for values whose texts are not known, CorruptFile and StorageError.
         """
         reader, index = self.reader, self.index
-        leaf = reader.schema.column(index.column)
+        leaf = reader.schema.column_of(index.column)
         if leaf is not None:
             _check_values(reader, leaf, index)
-        for _, table in reader.tables([RECORD_KEY, *([index.column] if leaf is not None else [])]):
+        for _, table in reader.tables([RECORD_KEY, *([leaf.name] if leaf is not None else [])]):
             rows = table.combine_chunks()
             keys = rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
             texts = pa.nulls(len(keys), pa.string())
             if leaf is not None:
-                texts = index.texts(rows.column(index.column).combine_chunks(), leaf)
+                texts = index.texts(rows.column(leaf.name).combine_chunks(), leaf)
             if self.wanted is not None:
                 counts = pc.is_in(keys, self.wanted)
                 keys, texts = keys.filter(counts), texts.filter(counts)

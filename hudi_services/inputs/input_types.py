@@ -19,7 +19,7 @@ from ..keygen.partition_times import takes_texts
 from ..merging.log_records import IS_DELETED
 from ..new_tables.definition import PartKind
 from ..options.creation_keys import KeyGenerator
-from ..schema.arrow_types import arrow_type, column_type
+from ..schema.arrow_types import arrow_type, column_type, number_type
 from ..schema.table_schema import META_COLUMNS, TableSchema
 from ..schema.widening import fits_json, promotable
 from ..table_config import TableConfig
@@ -60,7 +60,7 @@ class InputTypes:
         types: dict[str, pa.DataType | None] = {}
         if schema is not None:
             types |= {one.name: arrow_type(one.type) for one in schema.columns}
-            types |= {name: pa.list_(one.arrow) for name, one in schema.vectors.items()}
+            types |= {name: pa.list_(number_type(one)) for name, one in schema.vectors.items()}
         known = {IS_DELETED: pa.bool_()} | {name: kind for name, kind in types.items() if kind is not None}
         paths = [one.partition(".")[0] for one in config.partition_fields]
         keys = [one.partition(".")[0] for one in config.record_key_fields]

@@ -133,7 +133,8 @@ class ExpectedRows:
 
     def add_records(self, table: pa.Table) -> None:
         """Add log records, as `log_records` describes them."""
-        rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
+        columns = self._schema.columns_of(self._names)
+        rows = converted_table(table, table.num_rows, self._schema, columns, self._target)
         values, keys = self._values(rows, table)
         orders = [f"{ORDER}{i}" for i in range(len(self._ordering))]
         facts = _facts(keys, values, self._holes(rows, table), self._places(rows), table.select([*_FLAGS, *orders]))
@@ -331,8 +332,8 @@ class ExpectedRows:
 
     def _in_schema(self, base: pa.Table) -> pa.Table:
         """The ordering columns in the form of the log records."""
-        names = list(dict.fromkeys(self._rule.ordering_columns))
-        return converted_table(base, base.num_rows, self._target, names, self._schema)
+        columns = self._target.columns_of(self._rule.ordering_columns)
+        return converted_table(base, base.num_rows, self._target, columns, self._schema)
 
     # ---- hashes
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..errors import CorruptFile, UnsupportedTable
-from ..log_files.avro_columns import avro_decoder
 from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import Read, stored_blocks
 from ..model import FileSlice, LogFile
@@ -23,7 +22,7 @@ from ..parquet.value_bounds import BoundsOf, leaf_arrays
 from ..small_files import FileRanges
 from ..storage import Storage
 from .block_order import by_instant, lost_records
-from .log_records import is_data, records_of
+from .log_records import is_data, records_of, written_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,10 @@ class LogContent:
 
     def columns(self) -> tuple[ColumnStats, ...]:
         """Its columns, as those of a file without values. Raises CorruptFile and UnsupportedTable."""
-        texts = dict.fromkeys(text for block in self.blocks if (text := block.header.get(HeaderKey.SCHEMA)))
-        schemas = (avro_decoder(text, self.file.name).as_written for text in texts)
-        leaves = {leaf.dotted: leaf for schema in schemas for leaf in schema.leaves}
-        return tuple(_Column(leaf).statistics for leaf in leaves.values())
+        described = [block for block in self.blocks if block.header.get(HeaderKey.SCHEMA)]
+        schemas = written_schemas(described, self.file.name)
+        leaves = {schema.path_of(leaf): leaf for schema in schemas for leaf in schema.leaves}
+        return tuple(_Column(path, leaf).statistics for path, leaf in leaves.items())
 
     def statistics(
         self,
@@ -67,8 +66,8 @@ class LogContent:
             read = self.read or FileRanges(storage, self.file.path, self.file.size)
             schema, pieces = records_of(read, block)
             columns = [
-                found.setdefault(leaf.dotted, _Column(leaf)).beside(leaf) if leaf.dotted in wanted else None
-                for leaf in schema.leaves
+                found.setdefault(path, _Column(path, leaf)).beside(leaf) if path in wanted else None
+                for path, leaf in ((schema.path_of(leaf), leaf) for leaf in schema.leaves)
             ]
             for piece in pieces:
                 seen(schema, piece)
@@ -79,8 +78,8 @@ class LogContent:
 class _Column:
     """The statistics of one leaf column, to which values are added."""
 
-    def __init__(self, leaf: Leaf) -> None:
-        self._leaf = leaf
+    def __init__(self, path: str, leaf: Leaf) -> None:
+        self._path = path
         self._type = parquet_type(leaf.node)
         self._bounds = BoundsOf(leaf)
         self._rows = 0
@@ -100,7 +99,7 @@ class _Column:
     def statistics(self) -> ColumnStats:
         bounds = self._bounds.exact
         return ColumnStats(
-            column=self._leaf.dotted,
+            column=self._path,
             type=self._type,
             min=bounds.low,
             max=bounds.high,

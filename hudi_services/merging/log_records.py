@@ -80,9 +80,17 @@ def record_count(read: Read, block: BlockPlace) -> int:
     return sum(group.num_rows for group in parquet_block(read, block).row_groups)
 
 
-def column_with_default(schema: str) -> str:
-    """A column of an Avro schema with a default value other than null; "" when there is none."""
-    fields = json.loads(schema)["fields"]
+def written_schemas(blocks: Iterable[BlockPlace], path: str) -> list[FileSchema]:
+    """The schemas of records of blocks, each once, as those of base files; `path` is for messages.
+
+    Raises CorruptFile and UnsupportedTable.
+    """
+    return [avro_decoder(text, path).as_written for text in dict.fromkeys(map(header_schema, blocks))]
+
+
+def column_with_default(blocks: Iterable[BlockPlace]) -> str:
+    """A column with a default value other than null in the schema of a block; "" when there is none."""
+    fields = (one for text in dict.fromkeys(map(header_schema, blocks)) for one in json.loads(text)["fields"])
     return next((str(one["name"]) for one in fields if one.get("default") is not None), "")
 
 
@@ -188,7 +196,8 @@ class LogRecords:
 
     def _as_table(self, records: pa.Table, found: FileSchema, block: BlockPlace, subset: int) -> pa.Table:
         exact = self.rule.exact_floats and block.type is BlockType.AVRO_DATA
-        table = converted_table(records, records.num_rows, found, self.schema.columns, self.schema, exact_floats=exact)
+        columns = found.columns_of(self.schema.columns)
+        table = converted_table(records, records.num_rows, found, columns, self.schema, exact_floats=exact)
         self._check(table, block)
         return self._with_facts(table, deletes(table, self.rule.marker), subset)
 

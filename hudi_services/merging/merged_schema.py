@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from ..base_files.slices import BaseFileSlice
 from ..errors import UnsupportedTable
-from ..log_files.avro_columns import avro_decoder
 from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Physical
@@ -20,7 +19,7 @@ from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..schema.widening import mixes_units, widens_float
 from ..table.support import WITH_HUDI
-from .log_records import column_with_default, header_schema, is_data
+from .log_records import column_with_default, is_data, written_schemas
 from .rules import Fill, MergeRule
 
 
@@ -31,16 +30,14 @@ def merged_schema(
 
     Raises UnsupportedTable where values of the same column would not have the same meaning.
     """
-    schemas = [] if base is None else [base.schema]
-    described = (block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header)
-    texts = dict.fromkeys(map(header_schema, described))
-    schemas += [avro_decoder(text, path).as_written for text in texts]
+    described = [block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header]
+    schemas = [*([] if base is None else [base.schema]), *written_schemas(described, path)]
     if not schemas:
         raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
     merged = _resolved(_Schemas(tuple(schemas), wider, path, base.full_path if base is not None else path))
     if rule.exact_floats:
         _check_nested_floats(path, schemas)
-    if rule.fill is Fill.NULLS and (name := next(filter(None, map(column_with_default, texts)), "")):
+    if rule.fill is Fill.NULLS and (name := column_with_default(described)):
         _refuse(path, f"the column {name} has a default value, which partial updates take for no value")
     return merged
 
@@ -64,7 +61,7 @@ def _resolved(schemas: _Schemas) -> FileSchema:
     first = SourceSchema(schemas.first_path, schemas.found[0])
     merged = resolve_target([first, *(SourceSchema(path, one) for one in later)], None)
     for name in merged.columns:
-        types = [parquet_type(column) for one in schemas.found if (column := one.column(name)) is not None]
+        types = [parquet_type(column) for one in schemas.found if (column := one.column_of(name)) is not None]
         if mixes_units(types):
             _refuse(path, f"the timestamps of the column {name} are in different units in its files")
     return merged

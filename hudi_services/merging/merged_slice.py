@@ -215,19 +215,20 @@ class MergedSlice:
         at_once: int | None,
         expected: ExpectedRows | None,
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        own = [name for name in names if self.schema.column(name) is not None]
+        columns = self.schema.columns_of(names)
+        own = [stored for stored in columns.values() if stored is not None]
 
         # The rows that are expected are known by their keys, which are no column of the result where they are made.
         merged = [KEY, *own] if self._makes_keys else own
 
         def stored(rows: pa.Table) -> None:
             if expected is not None:
-                found = converted_table(rows, rows.num_rows, self.schema, names, target)
+                found = converted_table(rows, rows.num_rows, self.schema, columns, target)
                 expected.add_base(found, rows if self._makes_keys else found)
 
         for rows in self._merged(index, merged, dictionary, at_once, stored):
             rows = rows.select(own) if self._makes_keys else rows
-            yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
+            yield rows, converted_table(rows, rows.num_rows, self.schema, columns, target)
 
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """What the records, as they were read, must make of the base file; they are read again if there was no room."""
@@ -412,7 +413,8 @@ class _Checked:
         assert one.index is not None
         plain = [name for name in names if name != KEY or not reader._makes_keys]
         for piece in reader._base_pieces(one.index, names, at_once=self._at_once):
-            rows = converted_table(piece, piece.num_rows, reader.schema, plain, self._target)
+            columns = reader.schema.columns_of(plain)
+            rows = converted_table(piece, piece.num_rows, reader.schema, columns, self._target)
             if reader._makes_keys:
                 # A table without columns has no rows to append a column to.
                 rows = pa.table([*rows.columns, piece.column(KEY)], [*plain, KEY])

@@ -50,9 +50,13 @@ def column_stats(
     schema: FileSchema, row_groups: Sequence[RowGroup], known: Known | None = None
 ) -> tuple[ColumnStats, ...]:
     """One entry per leaf, in file order, over all row groups; bounds in `known` replace those of the footer."""
+    known = known or {}
     return tuple(
         _leaf_stats(
-            leaf, [g.columns[i] for g in row_groups], [(known or {}).get((n, i)) for n in range(len(row_groups))]
+            schema.path_of(leaf),
+            leaf,
+            [group.columns[i] for group in row_groups],
+            [known.get((n, i)) for n in range(len(row_groups))],
         )
         for i, leaf in enumerate(schema.leaves)
     )
@@ -63,7 +67,7 @@ def untold_leaves(schema: FileSchema, row_group: RowGroup, columns: Collection[s
     return [
         i
         for i, (leaf, chunk) in enumerate(zip(schema.leaves, row_group.columns, strict=True))
-        if leaf.dotted in columns and not _tells_range(leaf, chunk)
+        if schema.path_of(leaf) in columns and not _tells_range(leaf, chunk)
     ]
 
 
@@ -73,7 +77,9 @@ def _tells_range(leaf: Leaf, chunk: ColumnChunk) -> bool:
     return _all_null(chunk) or _bounds(leaf, parquet_type(leaf.node), chunk) is not None
 
 
-def _leaf_stats(leaf: Leaf, chunks: Sequence[ColumnChunk], known: Sequence[ValueBounds | None]) -> ColumnStats:
+def _leaf_stats(
+    column: str, leaf: Leaf, chunks: Sequence[ColumnChunk], known: Sequence[ValueBounds | None]
+) -> ColumnStats:
     kind = parquet_type(leaf.node)
     pairs = list(zip(chunks, known, strict=True))
     nulls = [_nulls(leaf, chunk, own) for chunk, own in pairs]
@@ -81,7 +87,7 @@ def _leaf_stats(leaf: Leaf, chunks: Sequence[ColumnChunk], known: Sequence[Value
     told = [bounds for bounds in found if bounds is not None]
     has_range = len(told) == len(found)
     return ColumnStats(
-        column=leaf.dotted,
+        column=column,
         type=kind,
         min=min((low for low, _ in told), key=order_key, default=None) if has_range else None,
         max=max((high for _, high in told), key=order_key, default=None) if has_range else None,

@@ -4,7 +4,7 @@
 target column: nested values are rebuilt around the same offsets, missing fields are nulls, promotions are Hudi's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -16,13 +16,15 @@ from ..errors import CorruptFile
 from ..schema.arrow_types import doubles_of
 from ..schema.column_type import ColumnType, Kind, decimal_width
 from ..schema.widening import is_converted, widens_float
-from .file_schema import FileSchema, Node
+from .file_schema import ColumnMap, FileSchema, Node
 from .footer import Physical
 from .node_types import list_item, parquet_type
 
 _MICROS_PER_DAY = 86_400_000_000
-_JULIAN_EPOCH_DAY = 2_440_588
-_INT96 = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+JULIAN_EPOCH_DAY = 2_440_588
+"""1970-01-01 as INT96 counts days."""
+INT96 = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+"""A value: the nanoseconds of the day, and the day."""
 _ARROW_UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
@@ -66,25 +68,27 @@ def converted_table(
     read: pa.Table,
     rows: int,
     source: FileSchema,
-    names: Sequence[str],
+    columns: ColumnMap,
     target: FileSchema,
     *,
     exact_floats: bool = False,
 ) -> pa.Table:
-    """The columns `names` of `read` (raw form of `source`) in the raw form of `target`; missing ones are `rows` nulls.
+    """Columns of `target` in its raw form, from those of `read` (raw form of `source`); missing ones are `rows` nulls.
 
-    Dictionary-encoded strings stay encoded where nothing changes. `exact_floats` as of `convert_column`.
+    `columns`: those to give, in order, each with its column in `source`. Dictionary-encoded strings stay
+    encoded where nothing changes. `exact_floats` as of `convert_column`.
     """
-    arrays, same = [], _same_columns(source, target)
-    for name in names:
-        own, wanted, kind = source.column(name), target.column(name), target.arrow.field(name).type
+    arrays, same = [], _same_columns(source, tuple(columns.items()), target)
+    for name, stored in columns.items():
+        own = None if stored is None else source.column(stored)
+        wanted, kind = target.column(name), target.arrow.field(name).type
         if own is None or wanted is None:
             arrays.append(pa.chunked_array([pa.nulls(rows, kind)]))
-        elif name in same and _values_type(read.column(name)) == kind:
-            arrays.append(read.column(name))
+        elif name in same and _values_type(read.column(stored)) == kind:
+            arrays.append(read.column(stored))
         else:
-            arrays.append(convert_column(read.column(name), own, wanted, kind, exact_floats=exact_floats))
-    fields = [target.arrow.field(name).with_type(array.type) for name, array in zip(names, arrays, strict=True)]
+            arrays.append(convert_column(read.column(stored), own, wanted, kind, exact_floats=exact_floats))
+    fields = [target.arrow.field(name).with_type(array.type) for name, array in zip(columns, arrays, strict=True)]
     return pa.table(arrays, schema=pa.schema(fields))
 
 
@@ -98,9 +102,11 @@ def _is_same(source: Node, target: Node) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _same_columns(source: FileSchema, target: FileSchema) -> frozenset[str]:
+def _same_columns(
+    source: FileSchema, columns: tuple[tuple[str, str | None], ...], target: FileSchema
+) -> frozenset[str]:
     """The columns that both schemas have in the same raw form. Tables are converted in many pieces."""
-    pairs = ((name, source.column(name), target.column(name)) for name in source.columns)
+    pairs = ((name, stored and source.column(stored), target.column(name)) for name, stored in columns)
     return frozenset(name for name, own, other in pairs if own and other and _is_same(own, other))
 
 
@@ -220,16 +226,16 @@ def _decimal_type(column: ColumnType) -> pa.DataType:
 
 
 def _from_int96(values: pa.Array) -> pa.Array:
-    data = np.frombuffer(values.buffers()[1], _INT96, len(values)) if len(values) else np.empty(0, _INT96)
-    days = data["day"].astype(np.int64) - _JULIAN_EPOCH_DAY
+    data = np.frombuffer(values.buffers()[1], INT96, len(values)) if len(values) else np.empty(0, INT96)
+    days = data["day"].astype(np.int64) - JULIAN_EPOCH_DAY
     micros = days * _MICROS_PER_DAY + data["nanos"] // 1000
     return _array(pa.timestamp("us", "UTC"), values, micros)
 
 
 def _to_int96(values: pa.Array) -> pa.Array:
     micros = values.cast(pa.timestamp("us", values.type.tz)).view(pa.int64()).fill_null(0).to_numpy()
-    data = np.empty(len(values), _INT96)
-    data["day"] = micros // _MICROS_PER_DAY + _JULIAN_EPOCH_DAY
+    data = np.empty(len(values), INT96)
+    data["day"] = micros // _MICROS_PER_DAY + JULIAN_EPOCH_DAY
     data["nanos"] = micros % _MICROS_PER_DAY * 1000
     return _array(pa.binary(12), values, data)
 

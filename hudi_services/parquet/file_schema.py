@@ -16,10 +16,10 @@ Source: apache/parquet-format LogicalTypes.md.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -101,6 +101,14 @@ class Node:
         element = Struct(dict(self.element.fields))
         element.set(3, thrift.I32, repetition)
         return replace(self, element=element, repetition=repetition)
+
+    def with_name(self, name: str) -> "Node":
+        """The same column under another name."""
+        if name == self.name:
+            return self
+        element = Struct(dict(self.element.fields))
+        element.set(4, thrift.BINARY, name.encode())
+        return replace(self, element=element, name=name)
 
     def with_children(self, children: "Sequence[Node]") -> "Node":
         element = Struct(dict(self.element.fields))
@@ -189,6 +197,10 @@ class Leaf:
         return self.node.type_length if self.physical is Physical.FIXED_LEN_BYTE_ARRAY else 0
 
 
+ColumnMap: TypeAlias = Mapping[str, str | None]
+"""The wanted columns of a table, in order, each with the name of its column in a file; None where the file lacks it."""
+
+
 class FileSchema:
     """The columns of one base file, exactly as its footer has them. Immutable; equal when every element is."""
 
@@ -243,7 +255,24 @@ class FileSchema:
         return arrow_schema(self.raw)
 
     def column(self, name: str) -> Node | None:
+        """The column that has this name in the file."""
         return self._by_name.get(name)
+
+    def column_of(self, name: str) -> Node | None:
+        """The column with the values of the table's column `name`, None where the file lacks it: that of this name.
+
+        Tables with a schema history, whose columns may have other names in older files, are refused (`table.support`).
+        """
+        return self.column(name)
+
+    def columns_of(self, names: Iterable[str]) -> ColumnMap:
+        """The columns with the values of these columns of the table."""
+        found = ((name, self.column_of(name)) for name in names)
+        return {name: None if column is None else column.name for name, column in found}
+
+    def path_of(self, leaf: Leaf) -> str:
+        """The dotted path of a leaf in the table, by which statistics are kept."""
+        return leaf.dotted
 
     @cached_property
     def _by_name(self) -> dict[str, Node]:

@@ -67,7 +67,7 @@ def _wanted(sources: Sequence[SourceSchema], table: TableSchema | None) -> Mappi
 
 
 def _final_type(name: str, table_type: ColumnType | None, sources: Sequence[SourceSchema]) -> ColumnType:
-    found = [(s.path, s.schema.column(name)) for s in sources]
+    found = [(s.path, s.schema.column_of(name)) for s in sources]
     typed = [FileType(path, parquet_type(column)) for path, column in found if column is not None]
     final = common_type(name, table_type, typed)
     return final if len(typed) == len(found) else replace(final, nullable=True)
@@ -77,12 +77,13 @@ def _final_type(name: str, table_type: ColumnType | None, sources: Sequence[Sour
 
 
 def _target_node(name: str, final: ColumnType, sources: Sequence[SourceSchema]) -> Node:
-    columns = [column for s in sources if (column := s.schema.column(name)) is not None]
+    columns = [column for s in sources if (column := s.schema.column_of(name)) is not None]
     same = [c for c in columns if parquet_type(c).required() == final.required()]
     # INT96 has the type of a timestamp in micros; a file that really has micros is the better model.
     same.sort(key=lambda column: any(leaf.physical is Physical.INT96 for leaf in column.flat()))
     fitted = (_fit(column, final) for column in same)
-    return next((f for f in fitted if f is not None), None) or build_node(name, final)
+    found = next((f for f in fitted if f is not None), None)
+    return build_node(name, final) if found is None else found.with_name(name)
 
 
 def _fit(column: Node, final: ColumnType) -> Node | None:

@@ -62,7 +62,8 @@ class DecodedGroup:
         """Every row of every input, in the raw form of the target; adds the rows to the checksum `before`."""
         columns = self._columns
         for reader in self._readers:
-            check = ConversionCheck(reader.full_path, reader.schema, self._target, columns.kept)
+            stored = reader.schema.columns_of(columns.kept)
+            check = ConversionCheck(reader.full_path, reader.schema, self._target, stored)
             with self._clock.phase(CHECK):
                 checked = reader.checked_tables(
                     columns.kept, self._target, columns.dictionary, at_once=self._task.memory.stored

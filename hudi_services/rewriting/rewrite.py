@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..base_files.footer_entries import footer_entries
 from ..base_files.slices import SliceReader
-from ..calendars.calendar import agree_on_dates, calendar_metadata
+from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..errors import CheckFailed, CorruptFile
 from ..file_names import parse_base_file
 from ..model import FileSlice, LogCounts
@@ -140,6 +140,6 @@ def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], ne
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):
         raise CheckFailed(f"{reader.path}: the key-value metadata in its footer is not what was written")
-    if not all(agree_on_dates(reader.calendar, one.calendar, form.target) for one in readers):
+    if any(have_two_calendars([reader.calendar, one.calendar], form.target) for one in readers):
         raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
     return reader

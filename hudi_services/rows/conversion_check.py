@@ -28,6 +28,7 @@ from ..parquet.file_schema import (
     OPTIONAL,
     REPEATED,
     REQUIRED,
+    ColumnMap,
     FileSchema,
     Node,
     arrow_schema,
@@ -47,16 +48,19 @@ Numbers = npt.NDArray[np.int64]
 
 
 class ConversionCheck:
-    """The check of `columns` of the file at `path` when they are converted from the schema `source` to `target`."""
+    """The check of columns of the file at `path` when they are converted from the schema `source` to `target`.
 
-    def __init__(self, path: str, source: FileSchema, target: FileSchema, columns: Sequence[str]) -> None:
+    `columns`: those of the target, each with its column in the file.
+    """
+
+    def __init__(self, path: str, source: FileSchema, target: FileSchema, columns: ColumnMap) -> None:
         self._path = path
         self._columns = columns
         self._changed: dict[str, tuple[Node | None, Node]] = {}
         if source == target:
             return
-        for name in columns:
-            old, new = source.column(name), target.column(name)
+        for name, stored in columns.items():
+            old, new = None if stored is None else source.column(stored), target.column(name)
             assert new is not None, "only columns of the target are read"
             if old is None or not _same_form(old, new):
                 self._changed[name] = old, new
@@ -68,13 +72,16 @@ class ConversionCheck:
         """
         for name, (old, new) in self._changed.items():
             after = converted.column(name)
-            if not (after.null_count == len(after) if old is None else _same(read.column(name), old, after, new)):
+            if not (after.null_count == len(after) if old is None else _same(read.column(old.name), old, after, new)):
                 raise CheckFailed(
                     f"{self._path}: the values of column {name} were changed by their conversion to the type that the "
                     "table has",
                     hint="nothing was committed; please report this with the plan and the files",
                 )
-        columns = [(converted if name in self._changed else read).column(name) for name in self._columns]
+        columns = [
+            converted.column(name) if name in self._changed else read.column(stored)
+            for name, stored in self._columns.items()
+        ]
         if any(len(column) != converted.num_rows for column in columns):
             raise CheckFailed(f"{self._path}: a conversion has lost rows")
         return pa.table(columns, names=list(self._columns))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import ConfigError
 from .column_type import Column, ColumnType, Kind
+from .hudi_types import Vector
 
 _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_boolean, Kind.BOOLEAN),
@@ -94,6 +95,14 @@ def arrow_type(found: ColumnType) -> pa.DataType | None:
         parts = [(one.name, arrow_type(one.type)) for one in found.fields]
         return None if any(part is None for _, part in parts) else pa.struct(parts)
     return _PLAIN.get(found.kind)
+
+
+_VECTORS = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
+
+
+def number_type(vector: Vector) -> pa.DataType:
+    """The type of the numbers of a vector."""
+    return _VECTORS[vector.element]
 
 
 def doubles_of(floats: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -15,22 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from .avro_type import names_of
 from .column_type import Kind
 
 VECTOR_COLUMNS = "hoodie.vector.columns"
 """The footer entry that names the VECTOR columns of a base file."""
 
-_ELEMENTS: "dict[str, tuple[Kind, pa.DataType, np.dtype[Any]]]" = {
-    "FLOAT": (Kind.FLOAT, pa.float32(), np.dtype("<f4")),
-    "DOUBLE": (Kind.DOUBLE, pa.float64(), np.dtype("<f8")),
-    "INT8": (Kind.INT, pa.int8(), np.dtype("i1")),
-}
-
-
+_ELEMENTS = {"FLOAT": (Kind.FLOAT, 4), "DOUBLE": (Kind.DOUBLE, 8), "INT8": (Kind.INT, 1)}
+"""The type of a number, and its bytes."""
 _RECORDS = {"variant": "VARIANT", "blob": "BLOB"}
 
 
@@ -47,18 +39,9 @@ class Vector:
         return _ELEMENTS[self.element][0]
 
     @property
-    def arrow(self) -> pa.DataType:
-        return _ELEMENTS[self.element][1]
-
-    @property
-    def numbers(self) -> "np.dtype[Any]":
-        """A number as it is stored."""
-        return _ELEMENTS[self.element][2]
-
-    @property
     def width(self) -> int:
         """Bytes of a value."""
-        return self.dimension * self.numbers.itemsize
+        return self.dimension * _ELEMENTS[self.element][1]
 
     def __str__(self) -> str:
         """As Hudi describes the type; FLOAT goes without saying."""

@@ -27,6 +27,7 @@ META_COLUMNS = (
 """In the order of base files; a table has the last column only if it keeps operations (HoodieRecord)."""
 ROW_META_COLUMNS = META_COLUMNS[:5]
 """Those of every row."""
+_KEY = "schema"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,17 @@ class TableSchema:
     text: str
     """The Avro record as JSON."""
     source: str = field(default="", repr=False, compare=False)
+
+    @classmethod
+    def of_commit(cls, extra: Mapping[str, str], source: str) -> "TableSchema | None":
+        """That in the extra metadata of a commit; None where it has none."""
+        text = extra.get(_KEY)
+        return cls(text, source) if text else None
+
+    @property
+    def in_commit(self) -> dict[str, str]:
+        """The entries of the extra metadata of a commit with this schema."""
+        return {_KEY: self.text}
 
     @classmethod
     def of(cls, avro: Mapping[str, Any], source: str = "") -> "TableSchema":

@@ -225,9 +225,9 @@ class Timeline:
     def schema(self) -> TableSchema | None:
         """The schema of the table, without meta columns: that of the newest completed write with a schema, else that of
         the table's creation, else None (TableSchemaResolver)."""
-        schemas = (self.read_commit(instant).extra.get("schema") for instant in reversed(self.completed_writes()))
-        text = next(filter(None, schemas), self.create_schema)
-        return TableSchema(text, self.storage.root) if text else None
+        root, writes = self.storage.root, reversed(self.completed_writes())
+        found = (TableSchema.of_commit(self.read_commit(instant).extra, root) for instant in writes)
+        return next(filter(None, found), TableSchema(self.create_schema, root) if self.create_schema else None)
 
     def read_requested(self, instant: Instant) -> RequestedReplace:
         """The requested file of a replacecommit or clustering in any state.

@@ -216,8 +216,8 @@ class _NewLogFile:
 
         def add(schema: FileSchema, records: pa.Table) -> None:
             nonlocal found
-            names = list(target.columns)
-            found += checksum(converted_table(records, records.num_rows, schema, names, target))
+            columns = schema.columns_of(target.columns)
+            found += checksum(converted_table(records, records.num_rows, schema, columns, target))
 
         columns = content.statistics(task.storage, task.ranged, add) if content.has_records else content.columns()
         if content.problem or found != self._meant or self._stored_deletes(content) != self._contents:

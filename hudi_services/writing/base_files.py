@@ -170,7 +170,8 @@ class _Bucket:
         with self._writer(output) as writer:
             kept, dictionary = self._columns.kept, self._columns.dictionary
             old = reader.tables(kept, self._form.target, dictionary, at_once=self._task.memory.stored)
-            check = ConversionCheck(reader.full_path, reader.schema, self._form.target, kept)
+            stored = reader.schema.columns_of(kept)
+            check = ConversionCheck(reader.full_path, reader.schema, self._form.target, stored)
             for read, table in self._clock.each("read", old):
                 with self._clock.phase(CHECK):
                     meant += checksum(check.rows(read, table))
@@ -239,12 +240,12 @@ class _Bucket:
 
     def _inserts(self, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The new rows in the raw form of the target, with their meta columns, in small tables."""
-        task, kept = self._task, list(self._columns.kept)
+        task, source = self._task, self._task.schema.target
         meta = MetaColumns(task.instant, task.partition, task.number)
-        source = task.schema.target
+        columns = source.columns_of(self._columns.kept)
         is_same = self._form.target == source
         for part in meta.add(rows) if task.schema.has_meta else some_at_a_time(rows):
-            yield part if is_same else converted_table(part, part.num_rows, source, kept, self._form.target)
+            yield part if is_same else converted_table(part, part.num_rows, source, columns, self._form.target)
             self._written += part.num_rows
 
     def _check(self, new: NewFile, meant: Checksum) -> Checksum:

@@ -117,7 +117,7 @@ class _Updated:
 
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
         """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""
-        source, names = self.task.schema.keyed, list(schema.columns)
+        source = self.task.schema.keyed
         plain = [source.arrow.field(name) for name in source.columns]
         meta, start = MetaColumns(self.task.instant, self.task.partition, self.task.number), 0
         for rows in self.rows():
@@ -127,7 +127,8 @@ class _Updated:
             for part in meta.add([rows], start) if self.task.schema.has_meta else some_at_a_time([rows]):
                 known = [field for field in plain if field.name in part.column_names]
                 part = pa.table([part.column(f.name).cast(f.type) for f in known], schema=pa.schema(known))
-                yield converted_table(part, part.num_rows, source.select(part.column_names), names, schema)
+                given = source.select(part.column_names)
+                yield converted_table(part, part.num_rows, given, given.columns_of(schema.columns), schema)
             start += rows.num_rows
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:

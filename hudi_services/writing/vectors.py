@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
-from ..schema.arrow_types import doubles_of
+from ..schema.arrow_types import doubles_of, number_type
 from ..schema.column_type import ColumnType, Kind
 from ..schema.hudi_types import Vector
 from ..schema.widening import promotable
+
+_STORED: "dict[str, np.dtype[Any]]" = {"FLOAT": np.dtype("<f4"), "DOUBLE": np.dtype("<f8"), "INT8": np.dtype("i1")}
+"""Numbers as a vector has them."""
 
 
 def check_lists(name: str, found: ColumnType, vector: Vector) -> None:
@@ -26,7 +29,7 @@ def check_lists(name: str, found: ColumnType, vector: Vector) -> None:
     if found.kind is not Kind.LIST or not is_vector:
         raise ConfigError(
             f"column {name} has the type {found}, and {vector} in the table",
-            hint=f"give lists of {vector.dimension} numbers of the type {vector.arrow}",
+            hint=f"give lists of {vector.dimension} numbers of the type {number_type(vector)}",
         )
 
 
@@ -62,9 +65,9 @@ def _numbers(name: str, values: pa.Array, vector: Vector) -> "npt.NDArray[Any]":
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     try:
-        if pa.types.is_float32(values.type) and pa.types.is_float64(vector.arrow):
+        if pa.types.is_float32(values.type) and pa.types.is_float64(number_type(vector)):
             values = doubles_of(values)
-        found = pc.cast(values, vector.arrow).to_numpy(zero_copy_only=False)
+        found = pc.cast(values, number_type(vector)).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise ConfigError(f"column {name} cannot be written as {vector}: {str(error).splitlines()[0]}") from error
-    return np.ascontiguousarray(found, vector.numbers)
+    return np.ascontiguousarray(found, _STORED[vector.element])

@@ -134,8 +134,9 @@ def test_blocks_are_read_back(rows: list[dict[str, Any]]) -> None:
 
     (block,) = scan_blocks(read, len(data), "f")
     decoder = AvroColumns(text, "f")
+    columns = decoder.schema.columns_of(decoder.schema.columns)
     found = [
-        converted_table(piece, piece.num_rows, decoder.schema, list(decoder.schema.columns), decoder.as_written)
+        converted_table(piece, piece.num_rows, decoder.schema, columns, decoder.as_written)
         for piece in avro_pieces(read, block, decoder)
     ]
     assert [row for piece in found for row in piece.to_pylist()] == given_.to_pylist()

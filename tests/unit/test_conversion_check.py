@@ -117,7 +117,8 @@ def prove(read: pa.Array | None, source: Node | None, after: pa.ChunkedArray, ta
     """Raises CheckFailed when `after` does not mean what was read."""
     schema = schema_of(*([source] if source is not None else [node("other", ps.OPTIONAL, BYTES)]))
     before = pa.table({"c": read}) if read is not None else pa.table({})
-    return ConversionCheck("f", schema, schema_of(target), ["c"]).rows(before, pa.table({"c": after}))
+    columns = schema.columns_of(["c"])
+    return ConversionCheck("f", schema, schema_of(target), columns).rows(before, pa.table({"c": after}))
 
 
 def meaning(column: pa.ChunkedArray) -> list[object]:
@@ -201,7 +202,7 @@ def test_a_column_that_the_file_lacks_is_null() -> None:
 def test_a_piece_without_rows_may_have_no_chunk() -> None:
     none = pa.chunked_array([], pa.int32()), pa.chunked_array([], pa.int64())
     source, target = (schema_of(kind(one)) for one in (Kind.INT, Kind.LONG))
-    check = ConversionCheck("file", source, target, ["c"])
+    check = ConversionCheck("file", source, target, source.columns_of(["c"]))
     assert check.rows(*(pa.table([one], names=["c"]) for one in none)).num_rows == 0
 
 

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.errors import CorruptFile
+from hudi_services.errors import CheckFailed, CorruptFile
 from hudi_services.parquet import file_schema as ps
-from hudi_services.parquet.conversion import convert_column, natural
+from hudi_services.parquet.conversion import convert_column, converted_table, natural
 from hudi_services.parquet.file_schema import node
 from hudi_services.parquet.footer import Physical
+from hudi_services.parquet.node_types import build_node
+from hudi_services.rows.conversion_check import ConversionCheck
+from hudi_services.schema.column_type import ColumnType, Kind
 
 from .parquet_samples import schema_of
 
@@ -109,3 +112,18 @@ def test_dictionaries_stay_until_something_changes():
     assert convert_column(column, text, text, pa.string()) is column
     changed = convert_column(column, text, node("c", ps.OPTIONAL, BYTES), pa.binary())
     assert changed.to_pylist() == [b"a", None, b"a"]
+
+
+def test_columns_are_found_by_the_map_and_not_by_their_names() -> None:
+    """As a column has another name in files from before it was renamed."""
+    source = schema_of(*(build_node(name, ColumnType(kind)) for name, kind in (("a", Kind.INT), ("b", Kind.STRING))))
+    of_table = (("b", Kind.LONG), ("c", Kind.STRING), ("new", Kind.DATE))
+    target = schema_of(*(build_node(name, ColumnType(kind, nullable=True)) for name, kind in of_table))
+    read = pa.table({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
+    columns = {"b": "a", "c": "b", "new": None}
+    found = converted_table(read, 2, source, columns, target)
+    assert found.to_pydict() == {"b": [1, 2], "c": ["x", "y"], "new": [None, None]}
+    assert ConversionCheck("f", source, target, columns).rows(read, found).to_pydict() == found.to_pydict()
+    changed = found.set_column(0, "b", pa.array([1, 3]))
+    with pytest.raises(CheckFailed, match="the values of column b were changed"):
+        ConversionCheck("f", source, target, columns).rows(read, changed)

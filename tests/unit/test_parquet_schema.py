@@ -180,3 +180,11 @@ def test_endless_nesting_is_refused():
     deep = [node("g", ps.REQUIRED, children=[leaf(Physical.INT32)]).element for _ in range(1000)]
     with pytest.raises(CorruptFile):
         FileSchema.of(empty_footer(deep))
+
+
+def test_a_column_under_another_name_is_the_same_one():
+    column = schema_of(ps.node("old", ps.OPTIONAL, Physical.INT64)).column("old")
+    assert column.with_name("old") is column
+    renamed = ps.FileSchema(schema_of(column.with_name("new")).root)
+    assert renamed.columns == ("new",) and renamed.arrow.names == ["new"]
+    assert parquet_type(renamed.column("new")) == parquet_type(column)

@@ -66,7 +66,7 @@ def expression_records(task: ExpressionTask, _token: str) -> dict[str, Expressio
 def expression_values(reader: SliceReader, computation: Computation) -> Iterator[pa.Array]:
     """The values of the function in a slice. Raises CorruptFile, and UnsupportedTable where they are not computed."""
     expression, where = computation.expression(), reader.full_path
-    leaf = reader.schema.column(computation.index.column)
+    leaf = reader.schema.column_of(computation.index.column)
     if leaf is None:
         for start in range(0, reader.num_rows, _NULLS_AT_ONCE):
             nulls = pa.nulls(min(_NULLS_AT_ONCE, reader.num_rows - start), expression.source)
@@ -93,7 +93,7 @@ def _of_log(task: ExpressionTask, file: LogFile) -> dict[str, ExpressionRecord]:
 
     def add(schema: FileSchema, records: pa.Table) -> None:
         for one, collector in zip(ranges, collectors, strict=True):
-            expression, leaf = one.expression(), schema.column(one.index.column)
+            expression, leaf = one.expression(), schema.column_of(one.index.column)
             values = pa.nulls(records.num_rows, expression.source)
             if leaf is not None:
                 _check_type(leaf, one, where)
