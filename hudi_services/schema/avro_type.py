@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import UnsupportedTable
 from .column_type import Column, ColumnType, Kind
+from .hudi_types import RECORDS, vector_of
 
 _MAX_DEPTH = 64
 _MOST_TYPES = 100_000
@@ -111,12 +112,12 @@ class _AvroReader:
         full_name, namespace = names_of(schema, namespace)
         before = self.types
         if schema["type"] == "enum":
-            found = ColumnType(Kind.ENUM)
+            found = ColumnType(Kind.ENUM, symbols=tuple(map(str, schema.get("symbols", ()))))
         elif schema["type"] == "fixed":
-            found = _logical(schema, ColumnType(Kind.FIXED, size=int(schema["size"])))
+            found = _logical(schema, ColumnType(Kind.FIXED, size=int(schema["size"]), hudi=vector_of(schema) or ""))
         else:
             fields = tuple(Column(str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
-            found = ColumnType(Kind.STRUCT, fields=fields)
+            found = ColumnType(Kind.STRUCT, fields=fields, hudi=RECORDS.get(str(schema.get("logicalType")), ""))
         self.names[full_name] = found, self.types - before
         return found
 

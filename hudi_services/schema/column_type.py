@@ -7,6 +7,10 @@ Source: parquet-format LogicalTypes.md; Avro 1.11 specification.
 import functools
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .hudi_types import Vector
 
 UNITS = ("millis", "micros", "nanos")
 """The units of times, coarsest first."""
@@ -63,6 +67,10 @@ class ColumnType:
     key: "ColumnType | None" = None
     value: "ColumnType | None" = None
     fields: tuple[Column, ...] = ()
+    symbols: tuple[str, ...] = field(default=(), compare=False)
+    """The values that an ENUM may have; () in parquet files, which do not tell them."""
+    hudi: "Vector | str" = field(default="", compare=False)
+    """A type of Hudi's own that a FIXED or a STRUCT is stored for: the Vector, or the name of another one."""
 
     @property
     def unit_nanos(self) -> int | None:
@@ -113,8 +121,8 @@ class ColumnType:
 
 @functools.lru_cache(maxsize=1024)
 def with_nullable(leaf: ColumnType, nullable: bool) -> ColumnType:
-    """A leaf type; the same object each time, since files have many columns and few types."""
-    return replace(leaf, nullable=nullable)
+    """A leaf type as files have it; the same object each time, since files have many columns and few types."""
+    return replace(leaf, nullable=nullable, symbols=(), hudi="")
 
 
 def decimal_width(precision: int) -> int:

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .avro_type import names_of
 from .column_type import Kind
 
 VECTOR_COLUMNS = "hoodie.vector.columns"
@@ -23,7 +22,8 @@ VECTOR_COLUMNS = "hoodie.vector.columns"
 
 _ELEMENTS = {"FLOAT": (Kind.FLOAT, 4), "DOUBLE": (Kind.DOUBLE, 8), "INT8": (Kind.INT, 1)}
 """The type of a number, and its bytes."""
-_RECORDS = {"variant": "VARIANT", "blob": "BLOB"}
+RECORDS = {"variant": "VARIANT", "blob": "BLOB"}
+"""The names of the types that are records, by the logical type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,57 +48,16 @@ class Vector:
         return f"VECTOR({self.dimension})" if self.element == "FLOAT" else f"VECTOR({self.dimension}, {self.element})"
 
 
-def vector_columns(schema: Mapping[str, Any]) -> dict[str, Vector]:
-    """The VECTOR columns of an Avro record (parsed JSON), in its order.
-
-    A fixed with other properties than Hudi 1.2.0 gives to vectors is none.
-    """
-    namespace = str(schema.get("namespace", ""))
-    named: dict[str, Vector] = {}
-    found = ((str(one["name"]), _vector(one["type"], namespace, named)) for one in schema["fields"])
-    return {name: vector for name, vector in found if vector is not None}
-
-
-def record_types(schema: Mapping[str, Any]) -> dict[str, str]:
-    """The columns of an Avro record (parsed JSON) that are VARIANT or BLOB, each with the name of its type."""
-    named: dict[str, str] = {}
-    found = {}
-    for field in schema["fields"]:
-        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-        for kind in kinds:
-            if isinstance(kind, Mapping) and str(kind.get("logicalType")) in _RECORDS:
-                named[str(kind.get("name"))] = found[str(field["name"])] = _RECORDS[kind["logicalType"]]
-            elif isinstance(kind, str) and kind in named:
-                found[str(field["name"])] = named[kind]
-    return found
-
-
-def listed(columns: Mapping[str, Vector]) -> str:
-    """The value of the footer entry for these columns."""
-    return ",".join(f"{name}:{vector}" for name, vector in columns.items())
-
-
-def _vector(kind: Any, namespace: str, named: dict[str, Vector]) -> Vector | None:
-    """The vector that a type is; two columns of one vector type share one definition, in `named`."""
-    if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
-        return _vector(others[0], namespace, named) if len(others) == 1 else None
-    if isinstance(kind, str):
-        return named.get(kind) or named.get(f"{namespace}.{kind}")
-    if not isinstance(kind, Mapping):
-        return None
-    if kind.get("type") != "fixed":
-        return _vector(kind["type"], namespace, named) if isinstance(kind.get("type"), (list, Mapping)) else None
-    found = _defined(kind)
-    if found is not None:
-        named[names_of(kind, namespace)[0]] = found
-    return found
-
-
-def _defined(fixed: Mapping[str, Any]) -> Vector | None:
+def vector_of(fixed: Mapping[str, Any]) -> Vector | None:
+    """The vector that an Avro fixed (parsed JSON) is; None for one with other properties than Hudi 1.2.0 gives it."""
     element, dimension = str(fixed.get("elementType", "FLOAT")).upper(), str(fixed.get("dimension", ""))
     is_known = element in _ELEMENTS and str(fixed.get("storageBacking", "FIXED_BYTES")).upper() == "FIXED_BYTES"
     if fixed.get("logicalType") != "vector" or not is_known or not (dimension.isascii() and dimension.isdigit()):
         return None
     found = Vector(int(dimension), element)
     return found if found.width == fixed.get("size") and found.dimension > 0 else None
+
+
+def listed(columns: Mapping[str, Vector]) -> str:
+    """The value of the footer entry for these columns."""
+    return ",".join(f"{name}:{vector}" for name, vector in columns.items())

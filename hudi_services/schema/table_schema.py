@@ -14,7 +14,7 @@ from ..codecs.json_text import parse_json
 from ..errors import CorruptFile
 from .avro_type import avro_columns, avro_type_of
 from .column_type import Column, ColumnType
-from .hudi_types import Vector, record_types, vector_columns
+from .hudi_types import Vector
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -91,12 +91,7 @@ class TableSchema:
     @cached_property
     def vectors(self) -> Mapping[str, Vector]:
         """The VECTOR columns."""
-        return vector_columns(self.avro)
-
-    @cached_property
-    def records(self) -> Mapping[str, str]:
-        """The columns that are VARIANT or BLOB, each with the name of its type."""
-        return record_types(self.avro)
+        return {one.name: one.type.hudi for one in self.columns if isinstance(one.type.hudi, Vector)}
 
     def without_meta(self) -> "TableSchema":
         """The schema without meta columns, which deletes of partitions by Hudi 0.15.0 leave in their commits."""

@@ -23,7 +23,7 @@ from ..schema.avro_schema import record_schema, with_fields, with_kinds
 from ..schema.column_type import Column, ColumnType, Kind
 from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS, TableSchema
 from ..schema.widening import grows, misfit, would_round
-from .enum_symbols import EnumSymbols
+from .enum_symbols import check_symbols
 from .vectors import check_lists, stored_vectors
 
 FixedTypes = Callable[[], Mapping[str, str]]
@@ -95,8 +95,8 @@ class WriterSchema:
                 if name in must_stay:
                     raise _other_type(name, found, known[name], must_stay[name])
                 grown[name] = found.kind
-            elif table is not None and name in known:
-                _check_column(name, found, known[name], table.records)
+            elif name in known:
+                _check_column(name, found, known[name])
             else:
                 _refuse_types_of_hudi(field)
                 _check_case_of_fields(name, found)
@@ -122,10 +122,6 @@ class WriterSchema:
             if name in known and not pa.types.is_null(field.type):
                 _check_promotable(name, column_type(name, field.type, nullable=True), known[name])
         return cls(table, has_meta)
-
-    @cached_property
-    def _enums(self) -> EnumSymbols:
-        return EnumSymbols(self.table.avro)
 
     @cached_property
     def target(self) -> FileSchema:
@@ -157,7 +153,7 @@ class WriterSchema:
         for field in schema:
             column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             columns.append(_cast(self._as_stored(column, field.name), field))
-            self._enums.check(field.name, columns[-1])
+            check_symbols(field.name, columns[-1], self.table.types[field.name])
             if field.name in self.no_longer_zero:
                 _refuse_zeros(field, column.null_count)
         return pa.table(columns, schema=schema)
@@ -252,16 +248,16 @@ def _has_local_timestamp(one: ColumnType) -> bool:
     return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, one.parts))
 
 
-def _check_column(name: str, found: ColumnType, wanted: ColumnType, records: Mapping[str, str]) -> None:
-    """Raise ConfigError when a column of the rows cannot be one of the table; `records`: columns of Hudi's types."""
+def _check_column(name: str, found: ColumnType, wanted: ColumnType) -> None:
+    """Raise ConfigError when a column of the rows cannot be one of the table."""
     try:
         _check_promotable(name, found, wanted)
     except ConfigError as error:
-        if name not in records:
+        if not wanted.hudi:
             raise
         fields = ", ".join(f"{part.name} ({part.type})" for part in wanted.fields)
         raise ConfigError(
-            f"column {name} has the type {found}, and {records[name]} in the table",
+            f"column {name} has the type {found}, and {wanted.hudi} in the table",
             hint=f"give structs with the fields {fields}, or write this column with Apache Hudi",
         ) from error
 

@@ -15,7 +15,7 @@ from hudi_services.rewriting.rewrite import rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
-from hudi_services.schema.hudi_types import VECTOR_COLUMNS, vector_columns
+from hudi_services.schema.hudi_types import VECTOR_COLUMNS
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 
@@ -102,8 +102,8 @@ def test_vectors_are_those_of_the_table() -> None:
     ],
 )
 def test_a_fixed_that_is_no_vector_of_hudi_is_none(changed: dict[str, Any]) -> None:
-    assert vector_columns(record(e={**vector("v", 4, "FLOAT", 16), **changed})) == {}
-    assert str(vector_columns(record(e={**vector("v", 4, "FLOAT", 16), "dimension": "4"}))["e"]) == "VECTOR(4)"
+    assert TableSchema.of(record(e={**vector("v", 4, "FLOAT", 16), **changed})).vectors == {}
+    assert str(TableSchema.of(record(e={**vector("v", 4, "FLOAT", 16), "dimension": "4"})).vectors["e"]) == "VECTOR(4)"
 
 
 @pytest.mark.parametrize("sort", [(), (SortColumn("id"),)], ids=["copied", "decoded"])

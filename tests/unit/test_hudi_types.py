@@ -15,9 +15,10 @@ from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.parquet.file_schema import REQUIRED, FileSchema, node
 from hudi_services.parquet.node_types import build_nodes
+from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
-from hudi_services.writing.enum_symbols import EnumSymbols
+from hudi_services.writing.enum_symbols import check_symbols
 
 from .tables import digest, merged_rows, open_local, unpack
 
@@ -217,11 +218,13 @@ def test_a_text_that_is_no_symbol_of_an_enum_is_refused_at_any_depth(symbols: st
         arrays = [pa.array([{"x": ["A"]}, None], struct)]
         arrays.append(pa.array([[("k", {"x": ["B", "C"]})], []], pa.map_(pa.string(), struct)))
     fields = [{"name": f"c{number}", "type": kind} for number, kind in enumerate(kinds)]
-    enums = EnumSymbols({"type": "record", "name": "T", "fields": fields})
-    enums.check("c0", pa.chunked_array([arrays[0]]))
-    enums.check("other", pa.chunked_array([arrays[0]]))
+    types = TableSchema.of({"type": "record", "name": "T", "fields": fields}).types
+    check_symbols("c0", pa.chunked_array([arrays[0]]), types["c0"])
+    check_symbols("other", pa.chunked_array([arrays[1]]), ColumnType(Kind.STRING))
+    # As a column that the rows lack.
+    check_symbols("c1", pa.nulls(2, arrays[1].type), types["c1"])
     with pytest.raises(ConfigError, match=r"column c1.* has the value 'C'") as refused:
-        enums.check("c1", pa.chunked_array([arrays[1]]))
+        check_symbols("c1", pa.chunked_array([arrays[1]]), types["c1"])
     assert refused.value.hint == "give one of A, B"
 
 
