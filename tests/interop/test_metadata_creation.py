@@ -1,6 +1,5 @@
 """Metadata tables that we create: they are those of real Hudi, which then writes into them, reads and compacts them."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -49,7 +48,7 @@ _KINDS = {
     "at": {"type": "long", "logicalType": "timestamp-micros"},
     "part": "string",
 }
-_TRIP_SCHEMA = json.dumps(
+_TRIP_SCHEMA = TableSchema.of(
     {
         "type": "record",
         "name": "trips_record",

@@ -37,7 +37,6 @@ Wrapped = tuple[str, Any]
 _V1_SCALE = 15
 _V1_PRECISION = 30
 
-
 NO_VALUES = ColumnType(Kind.NULL)
 """The type of bounds without values, where no type is told."""
 _DECIMAL = ColumnType(Kind.DECIMAL)
@@ -106,11 +105,11 @@ def ordinal(bound: ColumnType) -> int:
     return _ORDINALS[_bare(bound)]
 
 
-def typed_bound(ordinal: int, info: str | None, wrapped: Wrapped | None) -> ColumnType:
+def typed_bound(number: int, info: str | None, wrapped: Wrapped | None) -> ColumnType:
     """The type of the bounds of a typed record. Raises ValueError for one that does not exist."""
-    if not 0 <= ordinal < len(_TYPES):
-        raise ValueError(f"the type of bounds {ordinal}")
-    bound = _TYPES[ordinal]
+    if not 0 <= number < len(_TYPES):
+        raise ValueError(f"the type of bounds {number}")
+    bound = _TYPES[number]
     if bound is None:
         return v1_bound(wrapped)
     if bound.kind is not Kind.DECIMAL:
