@@ -157,6 +157,34 @@ class WriteStat:
     merged_logs: MergedLogs | None = None
     """Set for a compaction; written, never read."""
 
+    @classmethod
+    def of_file(cls, path: str, size: int, rows: int, file_id: str) -> "WriteStat":
+        """The stat of a new base file whose rows all count as inserts; `size` in bytes."""
+        partition = path.rpartition("/")[0]
+        return cls(partition, file_id, path, num_writes=rows, num_inserts=rows, total_write_bytes=size, file_size=size)
+
+    @classmethod
+    def forecast(cls, partition: str, group: FileSlice | None, inserts: int = 0, updates: int = 0) -> "WriteStat":
+        """What a write is about to do in a partition, or to the file group whose newest slice is `group`."""
+        if group is None:
+            return cls(partition, "", "", num_inserts=inserts, num_update_writes=updates)
+        before = group.base_instant
+        return cls(partition, group.file_id, "", before, num_inserts=inserts, num_update_writes=updates)
+
+    def next_of(self, before: FileSlice, counts: LogCounts, merged: MergedLogs | None = None) -> "WriteStat":
+        """The stat of the same base file as the next slice of a file group: `before` with the records of `counts`.
+
+        `merged`: of a compaction.
+        """
+        return replace(
+            self,
+            prev_commit="null" if before.base_file is None else before.base_instant,
+            num_inserts=counts.inserts,
+            num_update_writes=counts.updates,
+            num_deletes=counts.deletes,
+            merged_logs=merged,
+        )
+
     @property
     def is_log(self) -> bool:
         """Whether the file is a log file."""

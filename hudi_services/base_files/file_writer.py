@@ -7,7 +7,6 @@ the same), and the target's elements replace pyarrow's. Storage then publishes t
 
 import io
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any
 
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import CheckFailed, ConfigError, UnsupportedTable
-from ..parquet.chunk_stats import ColumnStats, column_stats
+from ..parquet.chunk_stats import column_stats
 from ..parquet.compression import codec_called
 from ..parquet.conversion import natural
 from ..parquet.file_schema import FileSchema, Leaf, keeps_order
@@ -27,6 +26,7 @@ from ..parquet.node_types import parquet_type
 from ..parquet.written_bounds import WrittenBounds
 from ..schema.column_type import Kind
 from ..storage import FileWrites
+from .new_file import NewFile
 
 FILE_NAME_COLUMN = "_hoodie_file_name"
 CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
@@ -35,16 +35,6 @@ CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 _MIB = 1 << 20
 # Below 8 bytes pyarrow writes an empty page before a list, where its reader stops.
 _LEAST_PAGE = 64
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A published base file: path relative to the table, size in bytes, rows, and statistics per leaf column."""
-
-    path: str
-    size: int
-    rows: int
-    columns: tuple[ColumnStats, ...]
 
 
 class BaseFileWriter:
@@ -128,7 +118,7 @@ class BaseFileWriter:
         """The stored bytes of the rows for each byte in memory; 1 before the first row group."""
         return self._sink.tell() / self._flushed_bytes if self._sink is not None and self._flushed_bytes else 1.0
 
-    def close(self, key_values: Mapping[str, str]) -> WrittenFile:
+    def close(self, key_values: Mapping[str, str]) -> NewFile:
         """Write the footer with `key_values` and publish the file.
 
         Raises CheckFailed, with nothing published, when the written pages do not fit the target.
@@ -150,7 +140,7 @@ class BaseFileWriter:
         except BaseException:
             self.abort()
             raise
-        return WrittenFile(self._path, size, self._rows, columns)
+        return NewFile.of(self._path, size, self._rows, columns)
 
     def abort(self) -> None:
         """Drop what was written; nothing is published."""

@@ -36,7 +36,8 @@ from ..parquet.value_bounds import ValueBounds
 from ..storage import Storage
 from .chunk_bounds import chunk_bounds
 from .file_reader import BaseFileReader
-from .file_writer import FILE_NAME_COLUMN, WrittenFile
+from .file_writer import FILE_NAME_COLUMN
+from .new_file import NewFile
 from .page_index import PageIndexes, constant_column_index, old_indexes
 
 _FORMAT_VERSION = 1
@@ -240,7 +241,7 @@ class RowGroupCopier:
         new.indexes = PageIndexes((0,), constant_column_index(value.encode()))
         return new
 
-    def close(self, key_values: Mapping[str, str]) -> WrittenFile:
+    def close(self, key_values: Mapping[str, str]) -> NewFile:
         """Write page indexes and the footer with `key_values`, and publish the file."""
         for group in self._groups:
             for chunk in group.chunks:
@@ -250,7 +251,7 @@ class RowGroupCopier:
         footer.set_key_values(key_values)
         self._out.write(footer.as_file()[len(MAGIC) :])
         self._out.close()
-        return WrittenFile(self._path, self._out.position, footer.num_rows, columns)
+        return NewFile.of(self._path, self._out.position, footer.num_rows, columns)
 
     def abort(self) -> None:
         """Drop what was written; nothing is published."""

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from ..base_files.new_file import NewFile
 from ..codecs.compaction_plan import COMPACT
 from ..derived_indexes.expression_index.index import ComputedIndex, renamed_records
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
-from ..metadata.statistics.column_stats import NewFile
 from ..metadata_updates.delta_commit import Confirm
 from ..metadata_updates.sync import Change, rehearse_commit, sync_commit
 from ..model import CommitMetadata, WriteStat
-from ..parquet.chunk_stats import ColumnStats
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant
@@ -50,14 +49,6 @@ class Draft(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A new base or log file with the statistics of its columns."""
-
-    stat: WriteStat
-    columns: tuple[ColumnStats, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
@@ -70,7 +61,7 @@ class CommitDraft:
 
     instant: Instant
     operation: str
-    files: Sequence[WrittenFile]
+    files: Sequence[NewFile]
     replaced: Mapping[str, Sequence[str]] | None = None
     moved: MovedKeys | None = None
     expressions: tuple[ComputedIndex, ...] = ()
@@ -146,13 +137,9 @@ class CommitDraft:
                 for file in (one.log_files if one.file_id in bases else one.files)
                 if file.path not in self.merged
             ]
-        new = tuple(
-            NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns)
-            for one in self.files
-        )
         return Change(
             self.instant.ts,
-            new,
+            tuple(self.files),
             live,
             self.moved,
             self.pairs,

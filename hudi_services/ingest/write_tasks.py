@@ -8,7 +8,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..commit.drafts import WrittenFile
+from ..base_files.new_file import NewFile
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
 from ..model import CommitMetadata, FileSlice, WriteStat
@@ -19,7 +19,6 @@ from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
-from ..runs.rewriting import next_slice_stat
 from ..snapshot import Snapshot
 from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames
@@ -40,9 +39,9 @@ _MOST_BLOCK_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a task wrote: its new files, each with its write stat, and what it took; `seconds` by phase."""
+    """What a task wrote, and what it took; `seconds` by phase."""
 
-    files: tuple[WrittenFile, ...]
+    files: tuple[NewFile, ...]
     checked: Checksum
     seconds: dict[str, float]
     peak: int
@@ -92,9 +91,9 @@ class WriteTask:
             return inserted(task, rows(), token)
         if isinstance(task, AppendTask):
             log = append_rows(task, rows())
-            return Written((WrittenFile(log.stat, log.columns),), log.checked, log.seconds, log.peak)
+            return Written((log.file,), log.checked, log.seconds, log.peak)
         done = write_updates(task, rows, token)
-        files = tuple(WrittenFile(next_slice_stat(done, new, task.updated), new.file.columns) for new in done.files)
+        files = tuple(new.next_of(task.updated, done.logs) for new in done.files)
         return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
 
 
@@ -251,9 +250,7 @@ class WriteTasks:
 def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:
     """Write the rows of `task`, of which `spilled` bytes waited on the local disk. Raises as `write_inserts`."""
     done = write_inserts(task, rows, token)
-    pairs = zip(done.files, done.stats, strict=True)
-    files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
-    return Written(files, done.checked, done.seconds, done.peak, spilled + done.spilled)
+    return Written(done.files, done.checked, done.seconds, done.peak, spilled + done.spilled)
 
 
 def _token(number: int) -> str:
@@ -280,16 +277,7 @@ def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTa
     for partition in sorted({task.partition for task in tasks}):
         own = [task for task in tasks if task.partition == partition]
         groups = [
-            WriteStat(
-                partition,
-                group.file_id,
-                "",
-                group.base_instant,
-                num_inserts=one.inserts,
-                num_update_writes=one.changes,
-            )
-            for one in own
-            if (group := one.group) is not None
+            WriteStat.forecast(partition, one.group, one.inserts, one.changes) for one in own if one.group is not None
         ]
-        stats[partition] = (WriteStat(partition, "", "", num_inserts=sum(one.inserts for one in own)), *groups)
+        stats[partition] = (WriteStat.forecast(partition, None, sum(one.inserts for one in own)), *groups)
     return table.timeline.layout.encode_commit(CommitMetadata(operation.name, stats), table.config.version.release)

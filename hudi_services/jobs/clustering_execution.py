@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..attempts.attempt import Attempt
+from ..base_files.new_file import NewFile
 from ..clustering.plan import is_ours, sized_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
-from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.drafts import CommitDraft
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
@@ -21,7 +22,7 @@ from ..rewriting.task import RewriteTask
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow
 from ..runs.request import ClusteringRequest
-from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
+from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out
 from ..runs.running import Running, started
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -97,9 +98,7 @@ def clustering_rewrite(
 ) -> Rewrite:
     """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files."""
 
-    def draft(
-        written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
-    ) -> CommitDraft:
+    def draft(written: Sequence[NewFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         left = planned.inputs(planned.kept)
         expected = (planned, FilesStored(output, [one.stat for one in written]))
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
@@ -108,7 +107,7 @@ def clustering_rewrite(
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged, rolling=rolling)
 
     unchanged = InputsOfGroups(planned)
-    return Rewrite("clustering", tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True)
+    return Rewrite("clustering", tasks, planned.dropped, unchanged, lambda _, new: new, draft, moves_keys=True)
 
 
 def _dry_run(

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..attempts.attempt import Attempt
+from ..base_files.new_file import NewFile
 from ..codecs.compaction_plan import COMPACT
-from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.drafts import CommitDraft
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.settings import transaction_settings
@@ -17,15 +18,14 @@ from ..derived_indexes.expression_index.index import Computation, ComputedIndex
 from ..engine import Engine
 from ..errors import NothingToDo
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import FileSlice, MergedLogs, WriteStat
+from ..model import FileSlice, MergedLogs
 from ..rewriting.rewrite import RewriteResult
-from ..rows.output import NewFile
 from ..rows.settings import file_settings
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionGroupRow
 from ..runs.request import CompactionRequest
 from ..runs.rewrite_tasks import task_maker
-from ..runs.rewriting import Rewrite, carry_out, next_slice_stat
+from ..runs.rewriting import Rewrite, carry_out
 from ..runs.running import Running, started
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant, State
@@ -83,9 +83,7 @@ def _execute(
     by_group = {(one.partition, one.file_id): one for one in slices}
     rolling = wanted.options.of(RollingMetadata)
 
-    def draft(
-        written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
-    ) -> CommitDraft:
+    def draft(written: Sequence[NewFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         expected = (
             unchanged,
             InputsStayCommitted(slices, settings),
@@ -93,12 +91,12 @@ def _execute(
         )
         return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged, rolling=rolling)
 
-    def stat(result: RewriteResult, new: NewFile) -> WriteStat:
+    def described(result: RewriteResult, new: NewFile) -> NewFile:
         one = by_group[result.partition, new.file_id]
-        return replace(next_slice_stat(result, new, one), merged_logs=MergedLogs.of(one, result.logs))
+        return new.next_of(one, result.logs, MergedLogs.of(one, result.logs))
 
     # The keys stay in their file groups, and so does the record index.
-    rewrite = Rewrite("compaction", tasks, {}, unchanged, stat, draft, moves_keys=False)
+    rewrite = Rewrite("compaction", tasks, {}, unchanged, described, draft, moves_keys=False)
     attempt = Attempt(table, instant, rewrite.operation, [unchanged], settings)
     return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
 

@@ -7,12 +7,12 @@ Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hu
 
 from collections.abc import Iterable
 
+from ..base_files.new_file import NewFile
 from ..base_files.slices import BloomBits, SliceFacts, SliceSource, describe
-from ..file_names import base_slice, parse_log_file
+from ..file_names import base_slice
 from ..model import FileSlice
 from .records.keys import bloom_filter_key
 from .records.model import BloomRecord
-from .statistics.column_stats import NewFile
 
 
 def bloom_records(source: SliceSource, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
@@ -21,8 +21,7 @@ def bloom_records(source: SliceSource, files: Iterable[NewFile], instant: str) -
     def record(one: FileSlice, facts: SliceFacts) -> BloomRecord | None:
         return bloom_record(one, facts.bloom, instant)
 
-    bases = (file for file in files if parse_log_file(file.partition, file.name, file.size) is None)
-    slices = [base_slice(file.partition, file.name, file.size) for file in bases]
+    slices = [base_slice(file.partition, file.name, file.size) for file in files if not file.stat.is_log]
     return [found for found in describe(source, slices, record) if found is not None]
 
 

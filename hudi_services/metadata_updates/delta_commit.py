@@ -11,7 +11,7 @@ Source: HoodieBackedTableMetadataWriter.commitInternal of Apache Hudi.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import TypeAlias
@@ -186,23 +186,13 @@ def _write_shards(
         moved.task(storage, metadata.path(moved.index, write.log.name), instant, schema, write.shard)
         for write in writes
     ]
-    return [_stat(write, size) for write, size in zip(writes, moved.write(tasks), strict=True)]
+    return [write.log.written(size, write.updates) for write, size in zip(writes, moved.write(tasks), strict=True)]
 
 
 def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> WriteStat:
     data = b"".join(encode_block(block) for block in _blocks(metadata, instant, write, typed))
     metadata.storage.create(metadata.path(write.group.partition, write.log.name), data)
-    return replace(_stat(write, len(data)), num_deletes=len(write.deletes))
-
-
-def _stat(write: _GroupWrite | _ShardWrite, size: int) -> WriteStat:
-    return replace(
-        write.log.stat,
-        num_writes=write.updates,
-        num_update_writes=write.updates,
-        total_write_bytes=size,
-        file_size=size,
-    )
+    return write.log.written(len(data), write.updates, deletes=len(write.deletes))
 
 
 def _blocks(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> Iterator[LogBlock]:
@@ -229,16 +219,8 @@ def _in_blocks(records: Sequence[Record]) -> list[list[Record]]:
 
 def _forecast(writes: Sequence[_GroupWrite | _ShardWrite]) -> CommitMetadata:
     """The workload as Hudi writes it into an inflight file: one empty stat a partition, one for each file group."""
-    stats = [WriteStat(partition, file_id="", path="") for partition in {w.group.partition: None for w in writes}]
-    for write in writes:
-        planned = WriteStat(
-            partition=write.group.partition,
-            file_id=write.group.file_id,
-            path="",
-            prev_commit=write.group.base_instant,
-            num_update_writes=write.updates,
-        )
-        stats.append(planned)
+    stats = [WriteStat.forecast(partition, None) for partition in {w.group.partition: None for w in writes}]
+    stats += [WriteStat.forecast(one.group.partition, one.group, updates=one.updates) for one in writes]
     return CommitMetadata(_OPERATION, _by_partition(stats))
 
 

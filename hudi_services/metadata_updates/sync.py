@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from ..base_files.new_file import NewFile
 from ..derived_indexes.expression_index.index import ComputedIndex, ExpressionIndex, expression_indexes
 from ..errors import CheckFailed, HudiServicesError, UnsupportedTable
 from ..metadata.bloom_filters import bloom_records
@@ -26,7 +27,7 @@ from ..metadata.records.keys import (
     partition_id,
 )
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord
-from ..metadata.statistics.column_stats import NewFile, column_records, untold_columns
+from ..metadata.statistics.column_stats import column_records, untold_columns
 from ..metadata.statistics.indexed_columns import (
     IndexColumns,
     define_columns,

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..base_files.memory_file import MemoryFile
+from ..base_files.new_file import NewFile
 from ..base_files.page_copy import RowGroupCopier, needs_recoding, row_group_fingerprint
 from ..base_files.slices import CheckedTables, Segment, SliceReader, StoredRowGroup
 from ..errors import CheckFailed
 from ..parquet.chunk_stats import column_stats
 from ..rows.conservation import Checksum
-from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, Output, Stopwatch
 from .columns import Columns
 from .copy_plan import CopyPlan
 from .task import RewriteTask

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
+from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceReader
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.external_sort import ExternalSort
 from ..rows.file_sizing import Piece, even_cuts, files_needed, needs_no_cut, weighed
 from ..rows.ordering import SAMPLE_ROWS
-from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, Form, Output, Stopwatch
 from ..rows.sorting import RowSorter
 from .columns import Columns
 from .task import RewriteTask

@@ -7,15 +7,15 @@ rewritten.
 
 import hashlib
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from .._version import __version__
-from ..base_files.file_writer import WrittenFile
+from ..base_files.new_file import NewFile
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..rows.conservation import Checksum
-from ..rows.output import NewFile, Stopwatch
+from ..rows.output import Stopwatch
 from .inputs import open_group
 from .rewrite import RewriteResult, new_slice, rewrite_group, skipping_bounds
 from .task import RewriteTask
@@ -45,9 +45,7 @@ def _digest(task: RewriteTask) -> str:
 
 
 def _done(result: RewriteResult, digest: str) -> Checkpoint:
-    files = [
-        CheckpointFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis) for new in result.files
-    ]
+    files = [CheckpointFile(new.file_id, new.path, new.size, new.rows, new.stat.create_millis) for new in result.files]
     before, after = ((one.rows, one.total) for one in (result.before, result.after))
     return Checkpoint(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded, result.logs)
 
@@ -84,5 +82,5 @@ def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
     # The same statistics as from the writer, which knew the values: values are read where the footer has no range.
-    columns = reader.column_stats(complete=task.ranged)
-    return NewFile(done.file_id, WrittenFile(done.path, done.size, done.rows, columns), done.millis)
+    new = NewFile.of(done.path, done.size, done.rows, reader.column_stats(complete=task.ranged), done.file_id)
+    return replace(new, stat=replace(new.stat, create_millis=done.millis))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base_files.footer_entries import footer_entries
+from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceReader
 from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..errors import CheckFailed, CorruptFile
@@ -15,7 +16,7 @@ from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
-from ..rows.output import CHECK, Form, NewFile, Stopwatch
+from ..rows.output import CHECK, Form, Stopwatch
 from .copy_plan import CopyPlan, copy_plan
 from .copying import CopiedGroup
 from .data_skipping import ColumnBounds, column_bounds
@@ -130,12 +131,12 @@ def skipping_bounds(
     if not task.sort:
         return ()
     columns = [column.name for column in task.sort]
-    return column_bounds(columns, [r.column_stats() for r in readers], [new.file.columns for new in files])
+    return column_bounds(columns, [r.column_stats() for r in readers], [new.columns for new in files])
 
 
 def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], new: NewFile) -> SliceReader:
     """Open a new file from storage. Raises CheckFailed when its footer gives the values another meaning."""
-    reader = task.written.open(new_slice(task, new.file_id, new.file.path, new.file.size))
+    reader = task.written.open(new_slice(task, new.file_id, new.path, new.size))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from ..base_files.bloom import BloomFilter
-from ..base_files.file_writer import BaseFileWriter, WrittenFile
+from ..base_files.file_writer import BaseFileWriter
+from ..base_files.new_file import NewFile
 from ..base_files.record_keys import RecordKeys
 from ..clock import counted
 from ..commit.markers import create_marker
@@ -46,15 +47,6 @@ class Form:
     """Whether a file needs a marker: not where no reader looks for files."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A base file of the new file group `file_id`; `millis` is the time that writing took."""
-
-    file_id: str
-    file: WrittenFile
-    millis: int
-
-
 @dataclass(slots=True)
 class Stopwatch:
     seconds: dict[str, float] = field(default_factory=dict)
@@ -82,7 +74,7 @@ class Stopwatch:
 class Writer(Protocol):
     """The writer of a file's rows: `BaseFileWriter` or `RowGroupCopier`."""
 
-    def close(self, key_values: Mapping[str, str]) -> WrittenFile: ...
+    def close(self, key_values: Mapping[str, str]) -> NewFile: ...
 
 
 class Output:
@@ -136,8 +128,9 @@ class Output:
     def close(self, writer: Writer) -> NewFile:
         """Write the footer, and publish the file that `writer` wrote."""
         keys = self._keys.footer() if self._keys is not None else {}
-        file = writer.close({**self._form.key_values, **keys})
-        return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))
+        new = writer.close({**self._form.key_values, **keys})
+        millis = round((time.perf_counter() - self._start) * 1000)
+        return replace(new, stat=replace(new.stat, file_id=self._file_id, create_millis=millis))
 
 
 def _bloom_filter(settings: FileSettings, rows: int) -> BloomFilter | None:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 
 from ..attempts.attempt import Attempt
 from ..attempts.staged_attempt import NewerInstant, StagedAttempt
-from ..base_files.file_writer import WrittenFile as NewBaseFile
+from ..base_files.new_file import NewFile
 from ..commit.conflicts import WriterAtWork, refuse_beside_beginners
-from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.newest_files import read_ahead
 from ..commit.planned_groups import GroupsDropped
@@ -23,7 +23,7 @@ from ..errors import HudiServicesError, NotFound
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import IndexBuilt, RecordIndexKnown, moved_keys, record_shards, written_ahead
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice
 from ..options import file_keys
 from ..rewriting.data_skipping import skipping
 from ..rewriting.resume import rewrite_once
@@ -31,7 +31,7 @@ from ..rewriting.rewrite import RewriteResult
 from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..rows.output import CHECK, NewFile
+from ..rows.output import CHECK
 from ..snapshot import Snapshot, refresh
 from ..waiting import Waiting
 from .metadata_services import metadata_services
@@ -45,7 +45,7 @@ _MOST_PAUSE_SECONDS = 0.5
 _TIMES_AHEAD = 3
 """How often log files of the record index are written before the lock is taken; then they are written under it."""
 
-Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
+Drafting = Callable[[Sequence[NewFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
 
 
@@ -54,7 +54,7 @@ class Rewrite:
     """A pending plan that rewrites the slices of `tasks`, one task for each group.
 
     `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
-    groups, by number, why they are left out; expectations add to it. `stat` makes the write stat of a new file.
+    groups, by number, why they are left out; expectations add to it. `described` says what a new file is in the commit.
     `moves_keys` says that the rows get into other file groups.
     """
 
@@ -62,7 +62,7 @@ class Rewrite:
     tasks: Sequence[RewriteTask]
     dropped: Mapping[int, HudiServicesError]
     unchanged: Expectation
-    stat: Callable[[RewriteResult, NewFile], WriteStat]
+    described: Callable[[RewriteResult, NewFile], NewFile]
     draft: Drafting
     moves_keys: bool
 
@@ -84,7 +84,7 @@ def carry_out(
         results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
     report.completed(attempt.instant.ts)
-    _account(report, results, [new.file for result in results for new in result.files])
+    _account(report, results, [new for result in results for new in result.files])
     if rewrite.dropped:
         add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
     if attempt.begun_meanwhile:
@@ -147,9 +147,7 @@ def _finish(
     while True:
         results = [result for number, result in done.items() if number not in rewrite.dropped]
         inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]
-        written = [
-            WrittenFile(rewrite.stat(result, new), new.file.columns) for result in results for new in result.files
-        ]
+        written = [rewrite.described(result, new) for result in results for new in result.files]
         stats = [one.stat for one in written]
         moved = None
         if shards is not None:
@@ -239,32 +237,7 @@ def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, rep
     return results
 
 
-def stat_of(result: RewriteResult, new: NewFile) -> WriteStat:
-    """The write stat of a new file whose rows count as inserts, as those of a clustering do."""
-    return WriteStat(
-        partition=result.partition,
-        file_id=new.file_id,
-        path=new.file.path,
-        num_writes=new.file.rows,
-        num_inserts=new.file.rows,
-        total_write_bytes=new.file.size,
-        file_size=new.file.size,
-        create_millis=new.millis,
-    )
-
-
-def next_slice_stat(result: RewriteResult, new: NewFile, before: FileSlice) -> WriteStat:
-    """The write stat of the next slice of a file group: the slice `before`, merged with the records of `result`."""
-    return replace(
-        stat_of(result, new),
-        prev_commit=before.base_instant if before.base_file is not None else "null",
-        num_inserts=result.logs.inserts,
-        num_update_writes=result.logs.updates,
-        num_deletes=result.logs.deletes,
-    )
-
-
-def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewBaseFile]) -> None:
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewFile]) -> None:
     report.files = replace(report.files, after=len(written))
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.rows for one in written))

@@ -21,6 +21,19 @@ class NewLog:
     name: str
     stat: WriteStat
 
+    def written(self, size: int, updates: int, inserts: int = 0, deletes: int = 0, millis: int = 0) -> WriteStat:
+        """The write stat when the file is written: its bytes, and the records and deletes in it."""
+        return replace(
+            self.stat,
+            num_writes=updates + inserts,
+            num_update_writes=updates,
+            num_inserts=inserts,
+            num_deletes=deletes,
+            total_write_bytes=size,
+            file_size=size,
+            create_millis=millis,
+        )
+
 
 class LogNames:
     """Names the log files that the delta commit or rollback `instant` adds to a partition."""

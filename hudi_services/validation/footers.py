@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceFacts, SliceSource
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..metadata.bloom_filters import bloom_record
 from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
-from ..metadata.statistics.column_stats import NewFile, column_records, is_exact, untold_columns
+from ..metadata.statistics.column_stats import column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile
@@ -156,7 +157,7 @@ class FooterReader:
             return Broken(member, content.problem)
         file = member.file
         try:
-            stats = NewFile(file.partition, file.name, file.size, content.columns())
+            stats = NewFile.of(file.path, file.size, columns=content.columns())
         except CorruptFile as error:
             return Broken(member, error.message)
         except UnsupportedTable:
@@ -221,5 +222,5 @@ def _of_facts(member: Member, facts: SliceFacts) -> _Read:
     file = member.file
     assert isinstance(file, BaseFile), "a log file has no footer"
     bloom = bloom_record(FileSlice.of_base(file), facts.bloom, file.instant)
-    stats = NewFile(file.partition, file.name, file.size, facts.columns)
+    stats = NewFile.of(file.path, file.size, facts.rows, facts.columns)
     return _Read(member, facts.row_groups, stats, None if bloom is None else digest(bloom))

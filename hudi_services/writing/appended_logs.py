@@ -7,12 +7,13 @@ rows that were to be written. Source: HoodieAppendHandle of Apache Hudi.
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.file_writer import FILE_NAME_COLUMN
+from ..base_files.new_file import NewFile
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
 from ..file_names import parse_log_file
@@ -26,7 +27,7 @@ from ..merging.log_records import KEY, deletes
 from ..merging.ordering import OrderingField, ordering_fields
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
@@ -78,8 +79,7 @@ class AppendTask:
 class AppendResult:
     """What a task wrote; `checked` is of the records of its data blocks."""
 
-    stat: WriteStat
-    columns: tuple[ColumnStats, ...]
+    file: NewFile
     checked: Checksum
     seconds: dict[str, float]
     peak: int
@@ -137,17 +137,9 @@ class _NewLogFile:
         millis = round((time.perf_counter() - start) * 1000)
         with self._clock.phase(CHECK):
             columns = self._check(size)
-        stat = replace(
-            task.log.stat,
-            num_writes=self._meant.rows,
-            num_update_writes=max(0, self._meant.rows - task.inserts),
-            num_inserts=min(task.inserts, self._meant.rows),
-            num_deletes=self._deletes,
-            total_write_bytes=size,
-            file_size=size,
-            create_millis=millis,
-        )
-        return AppendResult(stat, columns, self._meant, self._clock.seconds, peak_bytes())
+        inserts = min(task.inserts, self._meant.rows)
+        stat = task.log.written(size, self._meant.rows - inserts, inserts, self._deletes, millis)
+        return AppendResult(NewFile(stat, columns), self._meant, self._clock.seconds, peak_bytes())
 
     def _blocks(self, rows: Iterator[pa.Table]) -> Iterator[LogBlock]:
         for table in rows:

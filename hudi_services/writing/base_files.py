@@ -16,11 +16,12 @@ import pyarrow as pa
 from ..base_files.file_writer import BaseFileWriter
 from ..base_files.footer_entries import footer_entries
 from ..base_files.keyed_slices import without_meta_columns
+from ..base_files.new_file import NewFile
 from ..base_files.slices import BaseFileSlices, SliceReader, SliceSource
 from ..calendars.calendar import calendar_metadata
 from ..errors import CheckFailed
 from ..file_names import new_prefix, written_slice
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice, LogCounts
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..parquet.schema_evolution import SourceSchema, resolve_target
@@ -29,7 +30,7 @@ from ..rewriting.columns import Columns
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.memory import TaskMemory
-from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, Form, Output, Stopwatch
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..schema.table_schema import TableSchema
@@ -72,35 +73,15 @@ class InsertTask:
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """The new files of a bucket, with the number of rows in each that were inserted."""
+    """The new files of a bucket."""
 
-    task: InsertTask
-    files: tuple[tuple[NewFile, int], ...]
+    files: tuple[NewFile, ...]
     checked: Checksum
     """Of all rows of the new files."""
     seconds: dict[str, float]
     peak: int
     spilled: int = 0
     """Bytes of rows that were sorted on the local disk."""
-
-    @property
-    def stats(self) -> list[WriteStat]:
-        """The write stats of the new files."""
-        before = "null" if self.task.filled is None else self.task.filled.base_instant
-        return [
-            WriteStat(
-                partition=self.task.partition,
-                file_id=new.file_id,
-                path=new.file.path,
-                prev_commit=before,
-                num_writes=new.file.rows,
-                num_inserts=inserted,
-                total_write_bytes=new.file.size,
-                file_size=new.file.size,
-                create_millis=new.millis,
-            )
-            for new, inserted in self.files
-        ]
 
 
 def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> InsertResult:
@@ -152,9 +133,13 @@ class _Bucket:
             new, spilled = list(self._new_groups(ordered)), ordered.spilled_bytes
         else:
             new = self._filled(rows) if task.filled is not None else list(self._new_groups(rows))
-        done = sum((self._check(file, meant) for file, _, meant in new), start=Checksum())
-        files = tuple((file, inserted) for file, inserted, _ in new)
-        return InsertResult(task, files, done, self._clock.seconds, peak_bytes(), spilled)
+        done = sum((self._check(file, meant) for file, meant in new), start=Checksum())
+        files = tuple(self._next_of_filled(file) for file, _ in new)
+        return InsertResult(files, done, self._clock.seconds, peak_bytes(), spilled)
+
+    def _next_of_filled(self, new: NewFile) -> NewFile:
+        filled = self._task.filled
+        return new if filled is None else new.next_of(filled, LogCounts(inserts=self._written))
 
     def _target(self) -> tuple[FileSchema, TableSchema]:
         task = self._task
@@ -162,7 +147,7 @@ class _Bucket:
             return task.schema.target, task.schema.table.for_files(task.schema.target.columns)
         return next_slice_schema(self._readers[0], task.schema, task.dropped_columns)
 
-    def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
+    def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, Checksum]]:
         """The next slice of the small file: its rows as they are, and then the new ones."""
         assert self._task.filled is not None, "the task has a small file"
         reader, meant = self._readers[0], Checksum()
@@ -183,15 +168,15 @@ class _Bucket:
                 self._append(output, writer, table)
             with self._clock.phase("write"):
                 file = output.close(writer)
-        return [(file, self._written, meant)]
+        return [(file, meant)]
 
-    def _new_groups(self, rows: Iterable[pa.Table]) -> Iterator[tuple[NewFile, int, Checksum]]:
+    def _new_groups(self, rows: Iterable[pa.Table]) -> Iterator[tuple[NewFile, Checksum]]:
         waiting = self._inserts(rows)
         table, left = next(waiting, None), self._task.rows
         while table is not None:
             output = Output(self._form, f"{self._prefix}-{self._begun}", max(1, self._task.rows - self._written))
             self._begun += 1
-            inserted, meant = 0, Checksum()
+            meant = Checksum()
             with self._writer(output) as writer:
                 limit = max(self._task.settings.file_bytes - self._overhead(), self._task.settings.file_bytes // 2)
                 while table is not None:
@@ -199,13 +184,13 @@ class _Bucket:
                     with self._clock.phase(CHECK):
                         meant += checksum(part.select(self._columns.kept))
                     self._append(output, writer, part)
-                    inserted, left = inserted + part.num_rows, left - part.num_rows
+                    left -= part.num_rows
                     table = table.slice(part.num_rows) if part.num_rows < table.num_rows else next(waiting, None)
                     if table is not None and not self._fitting(writer, table, limit, left):
                         break
                 with self._clock.phase("write"):
                     file = output.close(writer)
-            yield file, inserted, meant
+            yield file, meant
 
     def _fitting(self, writer: BaseFileWriter, table: pa.Table, limit: int, left: int) -> int:
         """How many rows of `table` still fit into the file, by bytes as stored; at least 1 into an empty file.
@@ -252,8 +237,7 @@ class _Bucket:
         """Compare the rows of a new file, read back from storage, with those that were to be written."""
         with self._clock.phase(CHECK):
             task = self._task
-            stat = WriteStat(task.partition, new.file_id, new.file.path, file_size=new.file.size)
-            reader = BaseFileSlices(task.storage).open(written_slice(stat))
+            reader = BaseFileSlices(task.storage).open(written_slice(new.stat))
             if reader.schema != self._form.target:
                 raise CheckFailed(f"{reader.full_path}: the schema that was written is not the one that was meant")
             found = self._columns.checksum(reader, reader.stored, task.memory.stored)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.commit.markers import marker_folder
 from hudi_services.commit.new_files import NewFiles
 from hudi_services.engine import LocalEngine
 from hudi_services.indexing.keys import moved_keys, record_shards
 from hudi_services.jobs import clustering
-from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.options import resolve
@@ -106,7 +106,7 @@ def insert_copy(path: Path, ts: str = LATER) -> str:
     for state in (State.REQUESTED, State.INFLIGHT):
         timeline.publish(ts, Action.COMMIT, state)
     footer, _ = read_footer(table.storage, f"{P}/{name}", source.size)
-    new = NewFile(P, name, source.size, column_stats(FileSchema.of(footer), footer.row_groups))
+    new = NewFile.of(f"{P}/{name}", source.size, 1, column_stats(FileSchema.of(footer), footer.row_groups))
     live = {P: [one.base_file.name for one in table.view.latest_slices(P) if one.base_file]}
     shards = record_shards(table)
     moved = moved_keys(LocalEngine(), table, shards, NewFiles.in_place(table.storage, ts), [stat]) if shards else None

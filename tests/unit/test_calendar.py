@@ -108,7 +108,7 @@ def test_a_rewrite_carries_it_over(tmp_path: Path) -> None:
         settings=FileSettings(),
     )
     (new,) = rewrite_group(task, "0-0-0").files
-    assert pq.read_metadata(tmp_path / new.file.path).metadata[b"org.apache.spark.version"].startswith(b"3.5")
+    assert pq.read_metadata(tmp_path / new.path).metadata[b"org.apache.spark.version"].startswith(b"3.5")
 
 
 # ------------------------------------------------------------------------------------------------- values of two files
@@ -156,7 +156,7 @@ def rewritten(folder: Path, *names: str, sort: tuple[SortColumn, ...] = ()) -> t
         settings=FileSettings(),
     )
     result = rewrite_group(task, "0-0-0")
-    return result, pq.ParquetFile(folder / result.files[0].file.path)
+    return result, pq.ParquetFile(folder / result.files[0].path)
 
 
 def entries_of(file: pq.ParquetFile) -> dict[str, str]:
@@ -172,7 +172,7 @@ def test_files_of_two_calendars_become_one_gregorian_file(sort: tuple[SortColumn
     assert entries_of(file) == SPARK
     found = file.read().column("d").to_pylist()
     assert sorted(filter(None, found)) == sorted([date(1, 1, 1), *SAME_LABELS, date(1970, 1, 1)])
-    (stats,) = result.files[0].file.columns
+    (stats,) = result.files[0].columns
     assert (stats.min, stats.max) == (-719_162, 0)
     assert result.decoded == ("sorted" if sort else "two calendars")
 

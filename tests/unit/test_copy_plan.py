@@ -53,9 +53,9 @@ def plan_of(task: RewriteTask, readers: list[BaseFileSlice]) -> CopyPlan | str:
 def rewritten(task: RewriteTask) -> tuple[RewriteResult, list[list[str]]]:
     """The result, and the record keys of each new file."""
     result = rewrite_group(task, "0-0-0")
-    tables = [pq.read_table(Path(task.storage.root) / new.file.path) for new in result.files]
-    assert [set(t["_hoodie_file_name"].to_pylist()) for t in tables] == [{new.file.path} for new in result.files]
-    assert [new.file.rows for new in result.files] == [t.num_rows for t in tables]
+    tables = [pq.read_table(Path(task.storage.root) / new.path) for new in result.files]
+    assert [set(t["_hoodie_file_name"].to_pylist()) for t in tables] == [{new.path} for new in result.files]
+    assert [new.rows for new in result.files] == [t.num_rows for t in tables]
     return result, [t["_hoodie_record_key"].to_pylist() for t in tables]
 
 
@@ -88,7 +88,7 @@ def test_small_row_groups_are_merged(tmp_path: Path) -> None:
     task = replace(task_of(tmp_path, "a"), settings=FileSettings())
     result, _ = rewritten(task)
     assert result.decoded == "small row groups"
-    assert pq.read_metadata(tmp_path / result.files[0].file.path).num_row_groups == 1
+    assert pq.read_metadata(tmp_path / result.files[0].path).num_row_groups == 1
 
 
 def test_other_reasons(tmp_path: Path) -> None:
@@ -150,6 +150,6 @@ def test_the_range_of_record_keys_comes_from_the_footers_where_it_can(
     monkeypatch.setattr(BaseFileReader, "read_row_group", told)
     (file,) = rewrite_group(task, "0-0-0").files
     assert bool(read) == (entries == 60_000 or not exact)
-    footer = read_footer(task.storage, file.file.path)[0].key_values
+    footer = read_footer(task.storage, file.path)[0].key_values
     assert (footer[MIN_KEY], footer[MAX_KEY]) == ("a-000000", "b-000029")
     assert parse(footer[BLOOM_FILTER], "it").might_contain("b-000017")

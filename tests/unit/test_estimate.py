@@ -111,13 +111,13 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(codec, bloom=None), TaskMemory(4 << 20),
     )  # fmt: skip
     # Half way between two numbers of files.
-    wanted = int(rewrite_group(one, "0-0-0").files[0].file.size / 3.5)
+    wanted = int(rewrite_group(one, "0-0-0").files[0].size / 3.5)
     task = replace(one, settings=replace(one.settings, file_bytes=wanted))
     estimate, done = estimate_group(task), rewrite_group(task, "0-0-1")
     assert (estimate.rows, len(estimate.new_files)) == (ROWS, len(done.files))
     assert estimate.decoded == done.decoded
     assert estimate.spilled == (done.spilled > 0)
-    assert sum(estimate.new_files) == pytest.approx(sum(new.file.size for new in done.files), rel=0.15)
+    assert sum(estimate.new_files) == pytest.approx(sum(new.size for new in done.files), rel=0.15)
 
 
 def test_a_file_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import hudi_services
 from hudi_services.base_files.bloom import SIMPLE, BloomSettings, parse
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.derived_indexes.expression_index.file_records import ExpressionTask, expression_records
 from hudi_services.derived_indexes.expression_index.index import Computation, ExpressionIndex, expression_indexes
@@ -25,7 +26,6 @@ from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecord
-from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import BaseFile
 from hudi_services.options import resolve
@@ -277,7 +277,7 @@ def test_an_index_that_the_commit_does_not_know(newest_table: Path) -> None:
     metadata = open_metadata(newest_table)
     assert metadata.timeline.find(ts, Action.DELTA_COMMIT)
     name = live_files(newest_table)["p0"][0]
-    change = Change("20980101000000000", (NewFile("p0", name, 1),), {})
+    change = Change("20980101000000000", (NewFile.of(f"p0/{name}", 1),), {})
     with pytest.raises(CheckFailed, match="has expr_index_by_date now"):
         sync_commit(metadata, change, far_future())
     assert metadata.timeline.find(change.instant) is None

@@ -115,7 +115,7 @@ def rewritten(folder: Path, table: pa.Table, sort: str, layout: str, limit: int)
         parse_sort_columns(sort), layout, None, (), True, FileSettings(bloom=None), TaskMemory(limit),
     )  # fmt: skip
     result = rewrite_group(task, f"0-0-{limit}")
-    return result, pa.concat_tables([read(storage, new.file.path) for new in result.files])
+    return result, pa.concat_tables([read(storage, new.path) for new in result.files])
 
 
 def read(storage: Storage, path: str) -> pa.Table:
@@ -133,7 +133,7 @@ def test_a_group_larger_than_the_memory(layout: str, tmp_path: Path) -> None:
     assert not whole.spilled and spilled.spilled
     key = META_COLUMNS[2]
     assert rows.equals(same) if layout == LINEAR else rows.sort_by(key).equals(same.sort_by(key))
-    assert [new.file.rows for new in spilled.files] == pytest.approx([n.file.rows for n in whole.files], rel=0.05)
+    assert [new.rows for new in spilled.files] == pytest.approx([n.rows for n in whole.files], rel=0.05)
 
 
 def test_many_runs_are_merged_into_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def sizes(folder: Path, table: pa.Table, sort: str, files: int, wanted: int = 1 
         storage, "20260101000000000", "", *slices_in(storage, "in.parquet"), tuple(f"f{n}-0" for n in range(files)),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(bloom=None, file_bytes=wanted),
     )  # fmt: skip
-    return [new.file.size for new in rewrite_group(task, "0-0-0").files]
+    return [new.size for new in rewrite_group(task, "0-0-0").files]
 
 
 @pytest.mark.spread(2)

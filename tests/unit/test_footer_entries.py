@@ -121,7 +121,7 @@ def test_a_rewrite_writes_them(sort: tuple[SortColumn, ...], tmp_path: Path) -> 
         storage, "20260101000000000", "", *inputs, ("a-0",), sort, "LINEAR", table, (), False, FileSettings()
     )
     (new,) = rewrite_group(task, "0-0-0").files
-    found = pq.read_metadata(tmp_path / new.file.path).metadata
+    found = pq.read_metadata(tmp_path / new.path).metadata
     assert found[b"hoodie.vector.columns"] == b"e:VECTOR(2, INT8)"
     assert found[SOMETHING.encode()] == b"1" and b"mine" not in found
 

@@ -60,7 +60,7 @@ def tasks_of(path: Path, files: int, memory: TaskMemory) -> Iterator[RewriteTask
 def rewritten(task: RewriteTask) -> tuple[RewriteResult, list[dict[str, Any]]]:
     """The result, and the rows of the new files."""
     result = rewrite_group(task, "0-0-0")
-    files = [Path(task.storage.root) / new.file.path for new in result.files]
+    files = [Path(task.storage.root) / new.path for new in result.files]
     for file in files:
         metadata = pq.read_metadata(file)
         assert sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) == metadata.num_rows
@@ -131,7 +131,7 @@ def test_untouched_row_groups_keep_their_pages(tmp_path: Path) -> None:
     task, path = some(tmp_path)
     result, rows = rewritten(task)
     assert result.decoded == IN_PART
-    metadata = pq.read_metadata(path / result.files[0].file.path)
+    metadata = pq.read_metadata(path / result.files[0].path)
     assert metadata.created_by == CREATED_BY
     assert metadata.num_row_groups > 2
     assert len(rows) == result.before.rows == result.after.rows

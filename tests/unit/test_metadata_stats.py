@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.errors import CorruptFile
 from hudi_services.metadata.records.model import RecordType, StatsRecord, Stored, merge_records
 from hudi_services.metadata.statistics.column_stats import (
-    NewFile,
     column_records,
     holds_range,
     partition_record,
@@ -70,7 +70,7 @@ def test_which_types_are_covered(kind: ColumnType, number: int | None) -> None:
     ],
 )
 def test_statistics_that_no_record_can_hold_are_left_out_or_told(stats: ColumnStats, typed: str, untyped: str) -> None:
-    file = NewFile("p", "f.parquet", 1, (stats,))
+    file = NewFile.of("p/f.parquet", 1, columns=(stats,))
     for is_typed, expected in ((True, typed), (False, untyped)):
         assert bool(column_records(file, {"c"}, typed=is_typed)) is (expected == "record")
         assert untold_columns(file, {"c"}, typed=is_typed) == (["c"] if expected == "untold" else [])
@@ -79,7 +79,9 @@ def test_statistics_that_no_record_can_hold_are_left_out_or_told(stats: ColumnSt
 
 def test_decimals_become_unscaled_numbers() -> None:
     kind = ColumnType(Kind.DECIMAL, precision=5, scale=2)
-    file = NewFile("p", "f.parquet", 1, (column("d", kind, Decimal("-1.50"), Decimal("0.00")), column("x", INT)))
+    file = NewFile.of(
+        "p/f.parquet", 1, columns=(column("d", kind, Decimal("-1.50"), Decimal("0.00")), column("x", INT))
+    )
     (record,) = column_records(file, {"d"}, typed=True)
     assert (record.minimum, record.maximum, record.file_name) == (-150, 0, "f.parquet")
 
@@ -123,7 +125,7 @@ def test_units_are_scaled_where_the_types_tell_them() -> None:
 
 @pytest.mark.parametrize(("low", "high", "untyped"), [(-5, 7, (-5_000, 7_000)), (5, 7, (5, 7_000))])
 def test_untyped_times_hold_what_they_are_in_microseconds(low: int, high: int, untyped: tuple[int, int]) -> None:
-    file = NewFile("p", "f", 1, (column("c", ColumnType(Kind.TIMESTAMP, unit="millis", utc=True), low, high),))
+    file = NewFile.of("p/f", 1, columns=(column("c", ColumnType(Kind.TIMESTAMP, unit="millis", utc=True), low, high),))
     for typed, expected in ((True, (low, high)), (False, untyped)):
         (found,) = column_records(file, {"c"}, typed=typed)
         assert (found.minimum, found.maximum) == expected

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.errors import CheckFailed, UnsupportedTable
 from hudi_services.log_files.log_blocks import BlockType
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.sync import Change, sync_commit, sync_repair, sync_rollback
@@ -36,10 +36,14 @@ def stats(name: str, kind: Kind, low: object, high: object) -> ColumnStats:
 COLUMNS = (stats("_hoodie_record_key", Kind.STRING, "zz-1", "zz-9"), stats("unindexed", Kind.ENUM, "a", "b"))
 
 
+def added(name: str, columns: tuple[ColumnStats, ...], size: int = 4711) -> NewFile:
+    return NewFile.of(f"{P}/{name}", size, columns=columns)
+
+
 def change(metadata: MetadataTable, path: Path) -> Change:
     view = open_local(path).view
     live = {P: [s.base_file.name for s in view.latest_slices(P) if s.base_file]}
-    return Change(T, (NewFile(P, FILE, 4711, COLUMNS),), live)
+    return Change(T, (added(FILE, COLUMNS),), live)
 
 
 def complete_on_the_table(metadata: MetadataTable) -> None:
@@ -82,7 +86,7 @@ def test_ranges_beside_a_write_that_ends_later(release: str, tmp_path: Path) -> 
     theirs = FILE.replace(T, earlier).replace("1111", "2222")
     keys = stats("_hoodie_record_key", Kind.STRING, "", "zz-2")
     live = {P: [*ours.live_files[P], FILE]}
-    sync_commit(open_metadata(path), Change(earlier, (NewFile(P, theirs, 4711, (keys,)),), live), far_future())
+    sync_commit(open_metadata(path), Change(earlier, (added(theirs, (keys,)),), live), far_future())
     timeline = metadata.data_timeline
     for state in (State.REQUESTED, State.INFLIGHT):
         timeline.publish(earlier, Action.COMMIT, state)
@@ -105,7 +109,7 @@ def test_ranges_of_a_write_that_ends_behind_a_later_one(release: str, tmp_path: 
     timeline = open_metadata(path).data_timeline
     for state in (State.REQUESTED, State.INFLIGHT):
         timeline.publish(earlier, Action.COMMIT, state)
-    sync_commit(open_metadata(path), Change(earlier, (NewFile(P, file, 4711, (keys,)),), live), far_future(100))
+    sync_commit(open_metadata(path), Change(earlier, (added(file, (keys,)),), live), far_future(100))
     timeline.publish(earlier, Action.COMMIT, State.COMPLETED, b"", "20990301000000000")
     found = [r for r in stats_of(open_metadata(path), "partition_stats") if r.column == "_hoodie_record_key"]
     assert [(r.minimum, r.maximum) for r in found if r.file_name == P] == [("a", "zzz")]
@@ -115,7 +119,7 @@ def test_ranges_of_texts_hold_for_java_and_for_spark(tmp_path: Path) -> None:
     """Emoji come before fullwidth forms in Java, which merges ranges, and after them in Spark, which goes by them."""
     metadata = open_metadata(unpack("1.2.0", tmp_path))
     keys = stats("_hoodie_record_key", Kind.STRING, "k\uff71", "k\U0001f600")
-    sync_commit(metadata, Change(T, (NewFile(P, FILE, 4711, (keys,)),), {P: []}), far_future())
+    sync_commit(metadata, Change(T, (added(FILE, (keys,)),), {P: []}), far_future())
     complete_on_the_table(metadata)
     for index in ("column_stats", "partition_stats"):
         found = [r for r in stats_of(open_metadata(tmp_path / "table"), index) if r.column == "_hoodie_record_key"]
@@ -146,7 +150,7 @@ def test_a_commit_that_does_not_know_a_range_is_refused(release: str, tmp_path: 
     """An index that came while the files were written: without a record readers would take them for empty."""
     metadata = open_metadata(unpack(release, tmp_path))
     columns = (dataclasses.replace(COLUMNS[0], has_range=False, min=None, max=None),)
-    wanted = Change(T, (NewFile(P, FILE, 4711, columns),), {P: []})
+    wanted = Change(T, (added(FILE, columns),), {P: []})
     before = metadata.timeline.instants
     if release == "0.15.0":
         sync_commit(metadata, wanted, far_future())
@@ -203,7 +207,7 @@ def test_a_live_file_without_statistics_keeps_the_older_range(release: str, tmp_
 def test_a_repeated_commit_replaces_the_first_attempt(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     metadata = committed(path)
-    second = Change(T, (NewFile(P, FILE.replace("1111", "2222"), 4712, COLUMNS),), change(metadata, path).live_files)
+    second = Change(T, (added(FILE.replace("1111", "2222"), COLUMNS, 4712),), change(metadata, path).live_files)
     sync_commit(metadata, second, far_future(100))
     complete_on_the_table(metadata)
     listing = open_metadata(path).files_partition()[P]
@@ -427,7 +431,7 @@ def test_version_6_names_log_files_after_a_pending_compaction(tmp_path: Path) ->
             commit.unlink()
     metadata = open_metadata(path)
     assert metadata.timeline.pending({Action.COMPACTION})
-    sync_commit(metadata, Change(T, (NewFile("p0", FILE, 7),), {}), far_future())
+    sync_commit(metadata, Change(T, (NewFile.of(f"p0/{FILE}", 7),), {}), far_future())
     complete_on_the_table(metadata)
     (group,) = open_metadata(path).file_groups("files")
     assert group.log_files[-1].name == f".files-0000-0_{compaction}.log.1_1-0-1"

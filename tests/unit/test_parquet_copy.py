@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.base_files.file_reader import open_base_file
-from hudi_services.base_files.file_writer import FILE_NAME_COLUMN, WrittenFile
+from hudi_services.base_files.file_writer import FILE_NAME_COLUMN
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.base_files.page_copy import RowGroupCopier, row_group_fingerprint
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import Struct
@@ -42,7 +43,7 @@ def sample(rows: int, seed: int = 0) -> pa.Table:
     return pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
 
 
-def copy(storage: Storage, paths: list[str], codec: str | None, name: str | None = "new.parquet") -> WrittenFile:
+def copy(storage: Storage, paths: list[str], codec: str | None, name: str | None = "new.parquet") -> NewFile:
     """All row groups of `paths` into one file; the fingerprints of both sides agree."""
     readers = [open_base_file(storage, path) for path in paths]
     copier = RowGroupCopier(

@@ -646,11 +646,11 @@ def test_what_is_taken_over_is_what_was_done(sort: tuple[SortColumn, ...], tmp_p
     task = task_in(tmp_path, sort)
     first = rewrite_once(task, "0-0-0")
     assert not first.taken_over
-    assert all(one.has_range for one in first.files[0].file.columns)
+    assert all(one.has_range for one in first.files[0].columns)
     shutil.rmtree(tmp_path / ".hoodie/.temp")
     second = rewrite_once(replace(task, file_ids=("b-0",)), "0-0-1")
     assert second.taken_over and facts(second) == facts(first)
-    assert [marker.path for marker in read_markers(task.storage, task.instant)] == [first.files[0].file.path]
+    assert [marker.path for marker in read_markers(task.storage, task.instant)] == [first.files[0].path]
     assert not rewrite_once(replace(task, file_ids=("b-0", "c-0")), "0-0-2").taken_over
     assert not rewrite_once(replace(task, settings=FileSettings(codec="gzip")), "0-0-3").taken_over
 
@@ -660,8 +660,8 @@ def test_a_note_of_files_of_another_attempt(tmp_path: Path) -> None:
     first = rewrite_once(task, "0-0-0")
     (note,) = (tmp_path / checkpoint_folder(task.instant)).iterdir()
     group = read_checkpoint(task.storage, task.instant, note.stem.removeprefix("group-"))
-    other = first.files[0].file.path.replace(task.instant, "20260101000000001")
-    shutil.copy(tmp_path / first.files[0].file.path, tmp_path / other)
+    other = first.files[0].path.replace(task.instant, "20260101000000001")
+    shutil.copy(tmp_path / first.files[0].path, tmp_path / other)
     save_checkpoint(task.storage, task.instant, replace(group, files=(replace(group.files[0], path=other),)))
     assert not rewrite_once(task, "0-0-1").taken_over
     for changed in (replace(group, after=(8, 1)), replace(group, files=())):

@@ -44,7 +44,7 @@ def test_empty_meta_columns_stay_where_there_are_no_meta_fields(tmp_path: Path) 
     rows = pa.table({**{name: ["", ""] for name in META_COLUMNS[:5]}, "id": ["b", "a"]})
     pq.write_table(rows, tmp_path / "in.parquet")
     (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False).files
-    assert pq.read_table(tmp_path / new.file.path) == rows
+    assert pq.read_table(tmp_path / new.path) == rows
 
 
 @pytest.mark.parametrize("sort", [(), (SortColumn("d"),)], ids=["unsorted", "sorted"])
@@ -56,7 +56,7 @@ def test_dates_stay_in_their_calendar(
     rows = pa.table({"d": pa.array([-200_000, 1], pa.date32())}).replace_schema_metadata(notes)
     pq.write_table(rows, tmp_path / "in.parquet")
     (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort).files
-    assert pq.read_metadata(tmp_path / new.file.path).metadata[b"org.apache.spark.legacyDateTime"] == b""
+    assert pq.read_metadata(tmp_path / new.path).metadata[b"org.apache.spark.legacyDateTime"] == b""
     monkeypatch.setattr(rewriting, "calendar_metadata", lambda *_: {})
     with pytest.raises(CheckFailed, match="calendar"):
         rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort)

@@ -13,6 +13,7 @@ import pytest
 from hudi_services.base_files import file_writer, page_copy
 from hudi_services.base_files.file_reader import BaseFileReader
 from hudi_services.base_files.file_writer import BaseFileWriter
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.base_files.page_copy import Fingerprint, RowGroupCopier
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
@@ -21,7 +22,7 @@ from hudi_services.parquet.compression import ParquetCodec
 from hudi_services.parquet.pages import Page, compressed
 from hudi_services.rewriting import copy_plan
 from hudi_services.rewriting.decoding import DecodedGroup
-from hudi_services.rows.output import NewFile, Output, Writer
+from hudi_services.rows.output import Output, Writer
 from hudi_services.rows.sorting import RowSorter
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
@@ -214,9 +215,10 @@ def test_a_fault_in_the_file(
 
     def close_and_spoil(output: Output, writer: Writer) -> NewFile:
         new = close(output, writer)
-        rewritten(path / new.file.path, fault)
+        rewritten(path / new.path, fault)
         # As a writer would that writes so: its own size does not tell.
-        return dataclasses.replace(new, file=dataclasses.replace(new.file, size=(path / new.file.path).stat().st_size))
+        size = (path / new.path).stat().st_size
+        return dataclasses.replace(new, stat=dataclasses.replace(new.stat, file_size=size))
 
     monkeypatch.setattr(Output, "close", close_and_spoil)
     refused(path, options)

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hudi_services.base_files.chunk_bounds import complete_stats
 from hudi_services.base_files.file_reader import BaseFileReader, open_base_file
 from hudi_services.base_files.file_writer import BaseFileWriter
+from hudi_services.base_files.new_file import NewFile
 from hudi_services.base_files.page_copy import RowGroupCopier
 from hudi_services.metadata.records.model import StatsRecord
-from hudi_services.metadata.statistics.column_stats import NewFile, column_records, untold_columns
+from hudi_services.metadata.statistics.column_stats import column_records, untold_columns
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.chunk_stats import ColumnStats
 from hudi_services.parquet.file_schema import Leaf, node
@@ -66,7 +67,7 @@ def ranges(folder: Path, table: pa.Table, way: Way, **options: Any) -> dict[str,
     made = way(open_base_file(storage, path), storage)
     new = open_base_file(storage, "new.parquet")
     assert repr(complete_stats(new, leaves_of(new))) == repr(made)
-    file = NewFile("p", "new.parquet", 1, made)
+    file = NewFile.of("p/new.parquet", 1, columns=made)
     assert untold_columns(file, leaves_of(new), typed=True) == []
     return {one.column: one for one in made}
 
@@ -226,7 +227,7 @@ def test_every_value_lies_within_the_record(
     way = data.draw(st.sampled_from([decoded, copied]))
     found = ranges(tmp_path_factory.mktemp("bounds"), table, way, **options)
     for typed in (True, False):
-        file = NewFile("p", "f", 1, tuple(found.values()))
+        file = NewFile.of("p/f", 1, columns=found.values())
         for record in column_records(file, set(found), typed=typed):
             assert (record.value_count, record.null_count) == (len(values), array.null_count)
             for value in array.drop_null():

@@ -21,7 +21,7 @@ from ...codecs.compaction_plan import COMPACT, CompactionOperation, CompactionPl
 from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
 from ...file_names import base_file_name, parse_base_file, parse_log_file
-from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat
+from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat, path_in
 from ...table.partitions import Files
 from ...timeline.compaction_trigger import Trigger
 from ...timeline.instant import Action, Instant, State
@@ -196,16 +196,8 @@ def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partit
 
 def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
     """The write stat as Hudi writes it; entries that the log files changed are not counted."""
-    old, name = task.file_slice.base_file, task.path.rpartition("/")[2]
-    stat = WriteStat(
-        partition=task.file_slice.partition,
-        file_id=task.file_slice.file_id,
-        path=f"{task.file_slice.partition}/{name}",
-        prev_commit=old.instant if old else "null",
-        num_writes=base.entries,
-        total_write_bytes=base.size,
-        file_size=base.size,
-        merged_logs=MergedLogs.of(task.file_slice, LogCounts(base.blocks, base.records, base.entries)),
-    )
-    gained = base.entries - base.entries_before
-    return replace(stat, num_inserts=max(gained, 0), num_deletes=max(-gained, 0))
+    one, name, gained = task.file_slice, task.path.rpartition("/")[2], base.entries - base.entries_before
+    stat = WriteStat.of_file(path_in(one.partition, name), base.size, base.entries, one.file_id)
+    counts = LogCounts(base.blocks, base.records, base.entries)
+    changed = replace(counts, inserts=max(gained, 0), deletes=max(-gained, 0))
+    return stat.next_of(one, changed, MergedLogs.of(one, counts))

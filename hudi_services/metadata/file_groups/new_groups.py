@@ -66,15 +66,7 @@ def begin_groups(storage: Storage, partition: str, file_ids: Iterable[str], inst
 def base_stat(partition: str, number: int, instant: str, entries: int, size: int) -> WriteStat:
     """The write stat of the base file of a file group."""
     name = base_path(partition, number, instant).rpartition("/")[2]
-    return WriteStat(
-        partition=partition,
-        file_id=group_id(partition, number),
-        path=f"{partition}/{name}",
-        num_writes=entries,
-        num_inserts=entries,
-        total_write_bytes=size,
-        file_size=size,
-    )
+    return WriteStat.of_file(f"{partition}/{name}", size, entries, group_id(partition, number))
 
 
 def complete_build(

@@ -7,11 +7,11 @@ FileFormatUtils.getColumnRangeInPartition of Apache Hudi.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from ...model import path_in
+from ...base_files.new_file import NewFile
 from ...parquet.chunk_stats import ColumnStats
 from ...schema.column_type import ColumnType, Kind
 from ...schema.widening import widest
@@ -22,20 +22,6 @@ from .values import NoPromotion, bound_type, comparable, fits_v1, greatest, ordi
 Side = Literal["minimum", "maximum"]
 """A side of a range."""
 SIDES: tuple[Side, Side] = ("minimum", "maximum")
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A file that a commit added: its data partition, bare name, size in bytes and its columns' statistics."""
-
-    partition: str
-    name: str
-    size: int
-    columns: tuple[ColumnStats, ...] = ()
-
-    @property
-    def path(self) -> str:
-        return path_in(self.partition, self.name)
 
 
 def is_covered(column: ColumnType, *, typed: bool) -> bool:

@@ -10,6 +10,7 @@ An index that was built, or repaired, after the instant may never have seen thes
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ...base_files.new_file import NewFile
 from ...base_files.slices import SliceFacts, describe
 from ...errors import CorruptFile, UnsupportedTable
 from ...metadata.bloom_filters import bloom_record
@@ -21,7 +22,7 @@ from ...metadata.records.keys import (
     column_stats_key,
 )
 from ...metadata.records.model import Record, StatsRecord
-from ...metadata.statistics.column_stats import NewFile, column_records, partition_record, untold_columns
+from ...metadata.statistics.column_stats import column_records, partition_record, untold_columns
 from ...metadata.statistics.indexed_columns import IndexColumns, described_columns, index_columns
 from ...metadata.statistics.text_ranges import in_both_orders
 from ...metadata.table import MetadataTable
@@ -44,7 +45,6 @@ class Restored:
 @dataclass(frozen=True, slots=True)
 class _Described:
     file: NewFile
-    rows: int
     bloom: Record | None
 
 
@@ -57,7 +57,7 @@ def restored_records(metadata: MetadataTable, restored: Restored, lasting: Colle
     described = _described(metadata, restored.slices)
     records: dict[str, dict[str, Record | None]] = {}
     indexed = _indexed(metadata, described)
-    stats = [one for each in described if each.rows for one in _stats(each.file, indexed)]
+    stats = [one for each in described if each.file.rows for one in _stats(each.file, indexed)]
     if COLUMN_STATS in wanted:
         records[COLUMN_STATS] = _missing(metadata, COLUMN_STATS, stats)
     if BLOOM_FILTERS in wanted:
@@ -74,7 +74,7 @@ def columns_without_range(metadata: MetadataTable, slices: Sequence[FileSlice]) 
     """Indexed columns whose range in some file is unknown: a range of the partition cannot be made to hold them."""
     described = _described(metadata, slices)
     indexed = _indexed(metadata, described)
-    return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
+    return sorted({column for one in described if one.file.rows for column in _untold(one, indexed)})
 
 
 def logs_without_statistics(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
@@ -102,7 +102,7 @@ def _of_facts(one: FileSlice, facts: SliceFacts) -> _Described:
     assert one.base_file is not None, "only base files are described"
     file = one.base_file
     bloom = bloom_record(one, facts.bloom, file.instant)
-    return _Described(NewFile(file.partition, file.name, file.size, facts.columns), facts.rows, bloom)
+    return _Described(NewFile.of(file.path, file.size, facts.rows, facts.columns), bloom)
 
 
 def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
@@ -110,7 +110,7 @@ def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
 
 
 def _with_values(metadata: MetadataTable, described: _Described, one: FileSlice, indexed: IndexColumns) -> _Described:
-    untold = _untold(described, indexed) if described.rows else []
+    untold = _untold(described, indexed) if described.file.rows else []
     if not untold:
         return described
     try:
