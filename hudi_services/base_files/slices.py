@@ -200,8 +200,8 @@ class SliceReader(Protocol):
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
-    ) -> "CheckedTables | None":
-        """The tables of `tables` when rows must be merged, and what they must hold; None when rows are as stored."""
+    ) -> "CheckedTables":
+        """The tables of `tables` by segment, and what they must hold where rows are merged."""
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
@@ -214,18 +214,26 @@ class SliceReader(Protocol):
 
 
 class CheckedTables(Protocol):
-    """The pieces of `SliceReader.tables`, while other code than that which merges them counts what they must hold."""
+    """The pieces of `SliceReader.tables`; of merged rows, other code than that which merges them counts what they hold.
 
-    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]: ...
+    Segments are read once, in order.
+    """
+
+    @property
+    def merges(self) -> bool:
+        """Whether rows are merged: then `stored` must see each segment that is copied, and `expected` counts the rest.
+
+        Otherwise rows are what they are read as.
+        """
 
     def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """The pieces of one segment; segments are read in order, each by this method or by `stored`."""
+        """The pieces of one segment."""
 
     def stored(self, one: Segment) -> Iterator[pa.Table]:
         """Pieces of a segment that is copied as it is stored: its record keys, and what decides about log records."""
 
     def expected(self) -> tuple[int, int]:
-        """The number of rows that were not copied, and the sum of their hashes modulo 2**64; after the last segment.
+        """The number of merged rows that were not copied, and the sum of their hashes modulo 2**64; at the end.
 
         Raises CheckFailed when log records change rows that were copied.
         """
@@ -346,8 +354,8 @@ class BaseFileSlice(BaseFileReader):
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
-    ) -> CheckedTables | None:
-        return None
+    ) -> CheckedTables:
+        return _Stored(self, columns, target, dictionary, at_once)
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         for group in range(len(self.row_groups)):
@@ -368,6 +376,29 @@ def shared_dictionary_columns(readers: Sequence[SliceReader]) -> frozenset[str]:
 def shared_plain_leaves(readers: Sequence[SliceReader]) -> frozenset[str]:
     """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
     return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The tables of a slice whose rows are those of its base file."""
+
+    reader: BaseFileSlice
+    columns: Sequence[str]
+    target: FileSchema
+    dictionary: Collection[str]
+    at_once: int | None
+    merges: bool = False
+
+    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        assert one.index is not None, "all rows are in row groups"
+        return self.reader.pieces_as_read(one.index, self.columns, self.target, self.dictionary, at_once=self.at_once)
+
+    def stored(self, one: Segment) -> Iterator[pa.Table]:
+        assert one.index is not None, "all rows are in row groups"
+        yield self.reader.read_row_group(one.index, [RECORD_KEY])
+
+    def expected(self) -> tuple[int, int]:
+        return 0, 0
 
 
 class _FooterFacts:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ..clustering.estimate import GroupEstimate, estimate_group
 from ..clustering.plan import sized_slices
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..options import file_keys
+from ..rewriting.group_writer import GroupEstimate
+from ..rewriting.rewrite import estimate_group
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..runs.report import InOut, Report
@@ -42,7 +43,11 @@ def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPl
     tasks = rewrite_tasks(wanted, table, "", plan, sized_slices(table, plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        estimates = list(pool.map(estimate_group, _first(tasks)))
+        found = list(pool.map(estimate_group, _first(tasks)))
+    estimates = [one for one in found if one is not None]
+    if len(estimates) < len(found):
+        report.warnings.append(f"no estimate: the execution strategy {tasks[0].execution} gives none")
+        return
     _tell(estimates, memory, report)
     if len(estimates) < len(tasks):
         report.warnings.append(

@@ -189,7 +189,7 @@ class MergedSlice:
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
-    ) -> CheckedTables | None:
+    ) -> CheckedTables:
         encoded = self.dictionary_columns.intersection(dictionary)
         return _Checked(self._as_wide_as(target), columns, target, encoded, at_once)
 
@@ -384,6 +384,8 @@ def _without_key(schema: FileSchema) -> FileSchema:
 class _Checked:
     """See `CheckedTables`."""
 
+    merges = True
+
     def __init__(
         self,
         reader: MergedSlice,
@@ -399,14 +401,8 @@ class _Checked:
         self._at_once = at_once
         self._rows = reader._expected_rows(names, target)
 
-    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        return chain.from_iterable(map(self._of, self._reader._indexes))
-
     def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
-        return self._of(one.index)
-
-    def _of(self, index: int | None) -> Iterator[tuple[pa.Table, pa.Table]]:
-        return self._reader._tables(index, self._names, self._target, self._dictionary, self._at_once, self._rows)
+        return self._reader._tables(one.index, self._names, self._target, self._dictionary, self._at_once, self._rows)
 
     def stored(self, one: Segment) -> Iterator[pa.Table]:
         reader, names = self._reader, self._reader._deciding_columns

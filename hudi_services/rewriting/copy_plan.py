@@ -8,7 +8,7 @@ from ..base_files.file_writer import CREATED_BY
 from ..base_files.page_copy import can_be_copied, joint_writer
 from ..base_files.slices import Segment, SliceReader
 from ..parquet.file_schema import FileSchema
-from ..rows.file_sizing import Piece, files_needed, segments_of
+from ..rows.file_sizing import Piece, files_needed
 from .task import RewriteTask
 
 _SMALLEST_PART = 16
@@ -32,16 +32,19 @@ class CopyPlan:
 
 
 def copy_plan(
-    task: RewriteTask, readers: Sequence[SliceReader], target: FileSchema, pieces: Sequence[Piece]
+    task: RewriteTask,
+    readers: Sequence[SliceReader],
+    target: FileSchema,
+    segments: Sequence[Segment],
+    pieces: Sequence[Piece],
 ) -> CopyPlan | str:
-    """How to copy the group, or the reason why all its rows must be decoded; `pieces` are its weighed segments."""
+    """How to copy the group, or the reason why all its rows must be decoded; `pieces` are its `segments`, weighed."""
     if task.sort:
         return "sorted"
     if any(reader.is_rebased for reader in readers):
         return "two calendars"
     if any(reader.schema != target for reader in readers):
         return "schemas differ"
-    segments = segments_of(readers)
     sources = [one.stored for one in segments if one.stored is not None]
     is_merged = len(sources) < len(segments)
     if not sources:

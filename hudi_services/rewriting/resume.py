@@ -11,13 +11,15 @@ from dataclasses import fields, replace
 
 from .._version import __version__
 from ..base_files.new_file import NewFile
+from ..base_files.slices import BaseFileSlices
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..rows.conservation import Checksum
 from ..rows.output import Stopwatch
 from .inputs import open_group
-from .rewrite import RewriteResult, new_slice, rewrite_group, skipping_bounds
+from .outputs import new_slice
+from .rewrite import RewriteResult, rewrite_group, skipping_bounds
 from .task import RewriteTask
 
 _DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging", "resumes"}
@@ -78,7 +80,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
 
 
 def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
-    reader = task.written.open(new_slice(task, done.file_id, done.path))
+    reader = BaseFileSlices(task.output).open(new_slice(task.partition, task.instant, done.file_id, done.path))
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
     # The same statistics as from the writer, which knew the values: values are read where the footer has no range.

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..base_files.slices import BaseFileSlices, SliceSource
-from ..file_names import new_file_id
+from ..base_files.slices import SliceSource
 from ..model import FileSlice
+from ..options.clustering_keys import SORT_AND_SIZE_EXECUTION
 from ..parquet.file_schema import FileSchema
 from ..rows.memory import TaskMemory
 from ..rows.output import Form
@@ -45,6 +45,10 @@ class RewriteTask:
     """Whether the one new file is the next slice of the file group that `file_ids` names: it is also written empty."""
     resumes: bool = True
     """Whether the group may be finished already, by an earlier attempt or an earlier try of the task."""
+    execution: str = SORT_AND_SIZE_EXECUTION
+    """The execution strategy (`execution`), by Hudi's class or `package.module:Class`."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """The parameters of a strategy of the operator's own, by key."""
     staging: Storage | None = None
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 
@@ -52,11 +56,6 @@ class RewriteTask:
     def output(self) -> Storage:
         """Where the new files are written; their paths are relative to its root."""
         return self.storage if self.staging is None else self.staging
-
-    @property
-    def written(self) -> SliceSource:
-        """Opens the new files."""
-        return BaseFileSlices(self.output)
 
     @property
     def inputs(self) -> SliceSource:
@@ -74,7 +73,3 @@ class RewriteTask:
     def ranged(self) -> frozenset[str]:
         """Columns whose ranges in the new files are needed: the commit needs `indexed`, the report the sort columns."""
         return frozenset(self.indexed).union(column.name for column in self.sort)
-
-    def ids_of(self, files: int) -> list[str]:
-        """The file ids of `files` new files; the group may need more than were planned."""
-        return [*self.file_ids[:files], *(new_file_id() for _ in range(files - len(self.file_ids)))]

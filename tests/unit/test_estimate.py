@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.base_files.bloom import DYNAMIC, SIMPLE, BloomFilter
-from hudi_services.clustering.estimate import estimate_group
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
-from hudi_services.rewriting.rewrite import rewrite_group
+from hudi_services.rewriting.rewrite import estimate_group, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
@@ -114,6 +113,7 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp
     wanted = int(rewrite_group(one, "0-0-0").files[0].size / 3.5)
     task = replace(one, settings=replace(one.settings, file_bytes=wanted))
     estimate, done = estimate_group(task), rewrite_group(task, "0-0-1")
+    assert estimate is not None
     assert (estimate.rows, len(estimate.new_files)) == (ROWS, len(done.files))
     assert estimate.decoded == done.decoded
     assert estimate.spilled == (done.spilled > 0)

@@ -44,9 +44,9 @@ def merged_rows(table: Snapshot, memory: int, *, view: FileSystemView | None = N
         target = _in_table(table, reader) or reader.schema
         names = [name for name in target.columns if name != FILE_NAME_COLUMN]
         checked = reader.checked_tables(names, target)
-        pieces = [rows for _, rows in checked or reader.tables(names, target)]
+        pieces = [rows for one in reader.segments for _, rows in checked.rows(one)]
         assert reader.num_rows == sum(piece.num_rows for piece in pieces)
-        if checked is not None:
+        if checked.merges:
             assert Checksum(*checked.expected()) == sum((checksum(piece) for piece in pieces), start=Checksum())
         found += [row for piece in pieces for row in piece.to_pylist()]
     return sorted(found, key=by_key)

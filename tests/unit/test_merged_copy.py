@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.base_files.file_writer import CREATED_BY
-from hudi_services.clustering.estimate import estimate_group
 from hudi_services.errors import CheckFailed
 from hudi_services.merging import merged_logs
 from hudi_services.merging.log_records import KEY
 from hudi_services.merging.updates import ChangedRowGroups
 from hudi_services.model import FileSlice
-from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
+from hudi_services.rewriting.rewrite import RewriteResult, estimate_group, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
@@ -114,6 +113,7 @@ def test_an_estimate_of_slices_with_and_without_log_files(tmp_path: Path) -> Non
                 for sort in ((), (SortColumn(KEY),)):
                     one = replace(task, sort=sort, layout="LINEAR", settings=FileSettings())
                     found = estimate_group(one)
+                    assert found is not None
                     assert found.rows == sum(one.inputs.open(part).num_rows for part in one.slices)
                     seen.add(found.decoded)
     assert {"sorted", "small row groups"} & seen

@@ -1,0 +1,125 @@
+"""The rows of one slice while its group is rewritten: each row is counted once, before anybody else has it."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from ..base_files.slices import CheckedTables, Segment, SliceReader
+from ..errors import CheckFailed
+from ..parquet.file_schema import FileSchema
+from ..rows.conservation import Checksum, checksum
+from ..rows.conversion_check import ConversionCheck
+from ..rows.file_sizing import segments_of
+from ..rows.output import CHECK, Stopwatch
+from .columns import Columns
+
+
+class CountedSlice:
+    """The segments of a slice, which are taken once, in their order: read, or copied as they are stored.
+
+    What is not taken, or not read to its end, is read and counted by `finish`: so `counted` is of all rows of the
+    slice, whatever becomes of them.
+    """
+
+    def __init__(
+        self, reader: SliceReader, columns: Columns, target: FileSchema, at_once: int, clock: Stopwatch
+    ) -> None:
+        """`at_once` as for `SliceReader.tables`."""
+        self.counted = Checksum()
+        self._reader = reader
+        self._columns = columns
+        self._target = target
+        self._at_once = at_once
+        self._clock = clock
+        self._left = deque(segments_of([reader]))
+        self._is_begun = self._is_done = False
+        self._check = ConversionCheck(reader.full_path, reader.schema, target, reader.schema.columns_of(columns.kept))
+        self._checked: CheckedTables | None = None
+        self._pieces: Iterator[pa.Table] = iter(())
+        """The rest of the segment that is read."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows, in pieces, in the raw form of the target; they are counted the first time."""
+        if self._is_begun:
+            self.finish()
+            yield from self.values(self._columns.kept)
+        else:
+            for one in [*self._left]:
+                yield from self.take(one)
+
+    def values(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of all rows, in the raw form of the target; they are not counted."""
+        self._complete()
+        dictionary = self._columns.dictionary.intersection(columns)
+        pieces = self._reader.tables(columns, self._target, dictionary, at_once=self._at_once)
+        for _, table in self._clock.each("read", pieces):
+            yield table
+        self._reader.release()
+
+    def take(self, one: Segment) -> Iterator[pa.Table]:
+        """The rows of the next segment. Raises CheckFailed for any other segment."""
+        tables = self._begin(one)
+        # No generator: it goes on for `_complete` when the one that reads it is closed.
+        self._pieces = map(self._count, self._clock.each("read", tables.rows(one)))
+        yield from self._pieces
+        self._end()
+
+    def copied(self, one: Segment, fingerprint: int, *, needs_keys: bool) -> Iterator[pa.Table]:
+        """Count the next segment, which is copied as it is stored; gives its record keys, if needed or known.
+
+        Raises CheckFailed for any other segment, and when log records change it.
+        """
+        tables = self._begin(one)
+        self.counted += Checksum(one.rows, fingerprint)
+        if needs_keys or tables.merges:
+            yield from self._clock.each(CHECK if tables.merges else "keys", tables.stored(one))
+        self._end()
+
+    def finish(self) -> Checksum:
+        """Read and count what is left, and free the memory that reads have taken; the checksum of all rows."""
+        self._complete()
+        while self._left:
+            for _ in self.take(self._left[0]):
+                pass
+        self._end()
+        return self.counted
+
+    def _begin(self, one: Segment) -> CheckedTables:
+        self._complete()
+        if not self._left or self._left[0].index != one.index:
+            raise CheckFailed(f"{self._reader.full_path}: a row group was to be rewritten twice, or out of its order")
+        self._left.popleft()
+        return self._tables()
+
+    def _tables(self) -> CheckedTables:
+        self._is_begun = True
+        if self._checked is None:
+            with self._clock.phase(CHECK):
+                columns = self._columns
+                self._checked = self._reader.checked_tables(
+                    columns.kept, self._target, columns.dictionary, at_once=self._at_once
+                )
+        return self._checked
+
+    def _count(self, piece: tuple[pa.Table, pa.Table]) -> pa.Table:
+        with self._clock.phase(CHECK):
+            rows = self._check.rows(*piece)
+            if not self._tables().merges:
+                self.counted += checksum(rows)
+        return piece[1]
+
+    def _complete(self) -> None:
+        """Read and count the rest of the segment that is read."""
+        for _ in self._pieces:
+            pass
+
+    def _end(self) -> None:
+        if self._left or self._is_done:
+            return
+        self._is_done = True
+        with self._clock.phase(CHECK):
+            # Of no segments, too: no rows, says the merge, and other code must say so.
+            self.counted += Checksum(*self._tables().expected())
+        self._checked = None
+        self._reader.release()

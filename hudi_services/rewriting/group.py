@@ -1,0 +1,190 @@
+"""One group of file slices while it is rewritten: prepared from their footers, then read, written, and compared.
+
+Whoever writes the group (`group_writer`) gets its rows and its new files here, where both are counted: what went in
+once for each row of the old files, what came out once for each row that is read back from storage.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+
+import pyarrow as pa
+
+from ..base_files.footer_entries import footer_entries
+from ..base_files.new_file import NewFile
+from ..base_files.page_copy import needs_recoding
+from ..base_files.slices import Segment, SliceReader, StoredRowGroup
+from ..calendars.calendar import calendar_metadata, have_two_calendars
+from ..errors import CheckFailed
+from ..file_names import new_file_id
+from ..parquet.chunk_stats import column_stats
+from ..process import keep_freed_blocks
+from ..rows.conservation import Checksum
+from ..rows.file_sizing import (
+    Piece,
+    even_cuts,
+    files_needed,
+    needs_no_cut,
+    overhead_bytes,
+    segments_of,
+    unweighed,
+    weighed_readers,
+)
+from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, Stopwatch
+from .columns import Columns
+from .counted import CountedSlice
+from .inputs import OpenGroup, open_group
+from .outputs import CopyFile, OutputFile, Outputs
+from .task import RewriteTask
+
+
+class Group:
+    """The state of one rewrite. Raises CorruptFile, UnsupportedTable and StorageError for inputs that cannot be read.
+
+    `readers` are the open slices, newest first; `segments` are all their rows, in order; `target` is the schema of the
+    new files. `spilled_bytes` counts what its writer has put on the local disk.
+    """
+
+    def __init__(self, task: RewriteTask, write_token: str = "") -> None:
+        self.task = task
+        self.clock = Stopwatch()
+        self.spilled_bytes = 0
+        with self.clock.phase("read"):
+            opened = open_group(task)
+            self.readers, self.target = opened.readers, opened.target
+            if task.memory.is_plenty(sum(reader.encoded_bytes for reader in self.readers)):
+                keep_freed_blocks()
+            # Slices with log files are merged to be counted.
+            self.rows = sum(reader.num_rows for reader in self.readers)
+        form = _form(task, opened, write_token)
+        self.columns = Columns.of(form, self.readers)
+        self.outputs = Outputs(form, self.columns, task.memory, self.clock)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        return segments_of(self.readers)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """The segments, weighed; [] for a group that is sorted: its sorted rows are weighed."""
+        task = self.task
+        if task.sort:
+            return []
+        if needs_no_cut(self.readers, len(task.file_ids), task.settings):
+            return unweighed(self.readers)
+        with self.clock.phase("cut"):
+            return weighed_readers(self.readers, task.settings.codec, task.memory.stored)
+
+    def files_needed(self, pieces: Sequence[Piece]) -> int:
+        """The number of new files, by all rows in weighed `pieces`."""
+        return files_needed(len(self.task.file_ids), pieces, self.readers, self.task.settings)
+
+    def cuts(self, pieces: Sequence[Piece]) -> list[int]:
+        """The number of rows of each new file, by all rows in weighed `pieces`."""
+        return even_cuts(pieces, self.files_needed(pieces))
+
+    def sizes(self, files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
+        """The sizes of new files of these pieces, in bytes: their weight, and what a file has besides."""
+        return tuple(
+            round(sum(weight for _, weight in pieces))
+            + overhead_bytes(self.readers, self.task.settings, sum(rows for rows, _ in pieces))
+            for pieces in files
+        )
+
+    # ---- rows
+
+    @cached_property
+    def _slices(self) -> dict[SliceReader, CountedSlice]:
+        args = (self.columns, self.target, self.task.memory.stored, self.clock)
+        return {reader: CountedSlice(reader, *args) for reader in self.readers}
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows, in pieces, in the raw form of the target; may be called again."""
+        return chain.from_iterable(self._slices[reader].tables() for reader in self.readers)
+
+    def values(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of all rows, in pieces, for whoever must know them before the rows are written."""
+        return chain.from_iterable(self._slices[reader].values(columns) for reader in self.readers)
+
+    def take(self, one: Segment) -> Iterator[pa.Table]:
+        """The rows of one segment; each is taken once, those of a slice in their order. Raises CheckFailed."""
+        return self._slices[one.slice].take(one)
+
+    # ---- new files
+
+    def file_id(self) -> str:
+        """The file id of the next new file; there may be more of them than planned. Raises CheckFailed."""
+        number, ids = len(self.outputs.files), self.task.file_ids
+        if number and self.task.keeps_group:
+            raise CheckFailed(f"{self.readers[0].full_path}: its file group was to become more than one base file")
+        return ids[number] if number < len(ids) else new_file_id()
+
+    def new_file(self, rows: int) -> OutputFile:
+        """The next new file, of about `rows` rows, by which its bloom filter is sized."""
+        return self.outputs.rows(self.file_id(), rows)
+
+    def copied_file(self, rows: int, created_by: str) -> CopyFile:
+        """The next new file, into which row groups may be copied; `created_by`: the writer that the footer names."""
+        return self.outputs.copies(self.file_id(), rows, created_by, self._codec)
+
+    @cached_property
+    def _codec(self) -> str | None:
+        """The codec of copied pages; None to leave them as they are."""
+        codec = self.outputs.form.settings.codec
+        stored = {one.stored.reader for one in self.segments if one.stored is not None}
+        return codec if any(needs_recoding(reader, codec) for reader in stored) else None
+
+    def copy(self, one: Segment, to: CopyFile) -> None:
+        """Copy a segment that is stored as a row group; it is taken as by `take`."""
+        source = one.stored
+        assert source is not None, "only what is stored can be copied"
+        with source.reader.held(source.index, page_indexes=True):
+            fingerprint = to.copy(source, one.slice)
+            needs_keys = to.output.wants_keys and not to.output.add_key_range(_key_range(source))
+            for keys in self._slices[one.slice].copied(one, int(fingerprint), needs_keys=needs_keys):
+                with self.clock.phase("keys"):
+                    to.output.add_keys(keys)
+
+    # ---- the comparison
+
+    def finish(self) -> tuple[Checksum, Checksum]:
+        """The checksums of the rows of the old files, and of those of the new files, read back from storage.
+
+        Raises CheckFailed when they differ, or a file does not say what was meant.
+        """
+        if self.task.keeps_group and not self.outputs.files:
+            # The next slice of a file group is also written without rows.
+            with self.new_file(0):
+                pass
+        before = sum((self._slices[reader].finish() for reader in self.readers), start=Checksum())
+        with self.clock.phase(CHECK):
+            after = sum((self._read_back(new) for new in self.outputs.files), start=Checksum())
+        if before != after or after.rows != self.rows:
+            raise CheckFailed(
+                f"{self.task.storage.full_path(self.task.partition)}: the rewrite of {len(self.readers)} files does "
+                f"not hold the same rows ({self.rows} by their footers; {before} before, {after} after)",
+                hint="nothing was committed; please report this with the plan and the files",
+            )
+        return before, after
+
+    def _read_back(self, new: NewFile) -> Checksum:
+        reader = self.outputs.read_back(new)
+        if any(have_two_calendars([reader.calendar, one.calendar], self.target) for one in self.readers):
+            raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
+        return self.outputs.checksum(reader)
+
+
+def _form(task: RewriteTask, group: OpenGroup, write_token: str) -> Form:
+    key_values = calendar_metadata([reader.calendar for reader in group.readers], group.target)
+    key_values |= footer_entries([reader.key_values for reader in group.readers], group.target, group.table)
+    return task.form(write_token, group.target, key_values)
+
+
+def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
+    """The least and the greatest record key of a row group, by the footer; None when the footer does not have them."""
+    for leaf, chunk in enumerate(source.facts.columns):
+        if chunk.path == (RECORD_KEY_FIELD,) and leaf in source.reader.ordered_leaves and chunk.exact:
+            found = column_stats(source.reader.schema, [source.facts])[leaf]
+            if found.null_count == 0 and isinstance(found.min, str) and isinstance(found.max, str):
+                return found.min, found.max
+    return None

@@ -1,0 +1,69 @@
+"""A sample of the rows of a group in their new order: it is written to memory, to estimate what only writing shows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..base_files.file_writer import writer_options
+from ..rows.file_sizing import LeafPath, compressed_bytes, shares_of, stored_row_groups
+from ..rows.sorting import RowSorter
+from .group import Group
+
+_SAMPLED_ROW_GROUPS = 16
+_SAMPLED_ROWS = 16_384
+"""Rows that are sampled of each row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some rows of a group in the new order; `encoded` is their encoded size in the old files by column, in bytes.
+
+    `row_bytes`: of one row in memory.
+    """
+
+    table: pa.Table
+    encoded: dict[LeafPath, float]
+    row_bytes: float
+
+    def stored_bytes(self, group: Group) -> float:
+        """About how many bytes all rows of the group have as they will be stored."""
+        task, target = group.task, group.target
+        leaves, path = [leaf.path for leaf in target.leaves], task.storage.full_path(task.partition)
+        options = writer_options(target, path, task.settings.codec, group.columns.plain_leaves)
+        share = shares_of(self.table, leaves, self.encoded, options)
+        merged = sum(reader.stored_bytes for reader in group.readers if not reader.stored)
+        return merged + sum(compressed_bytes(one, share) for one in stored_row_groups(group.readers))
+
+
+def sample_of(group: Group) -> Sample:
+    """The sample of a group that has rows."""
+    task, dictionary, target = group.task, group.columns.dictionary, group.target
+    tables: list[pa.Table] = []
+    encoded: dict[LeafPath, float] = {}
+    rows = size = 0
+
+    def add(piece: pa.Table) -> int:
+        nonlocal rows, size
+        # Scattered rows: neighbours in the old file are alike, and neighbours in the new order need not be.
+        step = max(1, piece.num_rows // _SAMPLED_ROWS)
+        tables.append(piece.take(pa.array(range(0, piece.num_rows, step))))
+        size += piece.get_total_buffer_size()
+        rows += piece.num_rows
+        return int(tables[-1].num_rows)
+
+    stored = stored_row_groups(group.readers)
+    for at in np.unique(np.linspace(0, len(stored) - 1, min(len(stored), _SAMPLED_ROW_GROUPS)).astype(int)):
+        one = stored[at]
+        taken = add(one.first_piece(target, dictionary, task.memory.stored))
+        for chunk in one.facts.columns:
+            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + chunk.uncompressed_bytes * taken / one.rows
+    for reader in group.readers:
+        if not reader.stored and reader.num_rows:
+            pieces = reader.tables(target=target, dictionary=dictionary, at_once=task.memory.stored)
+            add(next(rows for _, rows in pieces if rows.num_rows))
+    if task.sort:
+        sorter = RowSorter(target, task.sort, task.layout)
+        sorter.learn(pa.concat_tables(tables).unify_dictionaries())
+        tables = [sorter.bare(sorter.sorted(tables))]
+    return Sample(pa.concat_tables(tables).unify_dictionaries(), encoded, size / max(1, rows))
