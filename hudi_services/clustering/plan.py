@@ -15,6 +15,8 @@ from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from ..options import Options, clustering_keys, computed, settings, value_of
+from ..options.value_types import is_code
+from ..rewriting.execution import EXECUTIONS, execution_called
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
@@ -31,6 +33,8 @@ from .value_ranges import ValueRanges
 _MIB = 1024 * 1024
 _PLANNED_BY = "hudi_services.version"
 """The key of the extra metadata of a plan that says which program made it; Hudi reads none of it."""
+_OWN_EXECUTION = "hudi_services.execution"
+"""The key of the extra metadata that names an execution strategy of the operator's own."""
 
 
 def _sort(options: Options) -> tuple[SortColumn, ...]:
@@ -39,25 +43,23 @@ def _sort(options: Options) -> tuple[SortColumn, ...]:
     return parse_sort_columns(options[clustering_keys.SORT_COLUMNS])
 
 
-def _execution(strategy: str) -> str:
-    # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. If that changes, Hudi
-    # must have the class: the copying classes came after 1.0, and add nothing to the rest of a plan.
-    return clustering_keys.SORT_AND_SIZE_EXECUTION if strategy in clustering_keys.COPY_EXECUTIONS else strategy
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRules:
     """All rules that decide the content of a plan, together with the table itself.
 
     `strategy`: a short name or `package.module:Class`; `columns`, `sort_by`, `after`, `seed` and `options` are for the
-    strategy, see `PlanContext`. Raises ConfigError when groups of several files meet an execution strategy for single
-    files, as Hudi does.
+    strategy, see `PlanContext`. `execution_strategy`: the class of Hudi that the plan names; `own_execution`: the
+    operator's own instead of it, "" for none. Raises ConfigError when groups of several files meet an execution
+    strategy for single files, as Hudi does, and for an execution strategy that cannot be loaded.
     """
 
     partitions: PartitionRules = settings(PartitionRules)
     sizes: SizeRules = settings(SizeRules)
     sort: tuple[SortColumn, ...] = computed(_sort, ())
-    execution_strategy: str = value_of(clustering_keys.EXECUTION_STRATEGY_CLASS, _execution)
+    execution_strategy: str = value_of(
+        clustering_keys.EXECUTION_STRATEGY_CLASS, lambda name: execution_called(name).in_plan
+    )
+    own_execution: str = value_of(clustering_keys.EXECUTION_STRATEGY_CLASS, lambda name: name if is_code(name) else "")
     layout: str = value_of(clustering_keys.LAYOUT_STRATEGY)
     strategy: str = value_of(clustering_keys.PLAN_STRATEGY_CLASS)
     columns: tuple[str, ...] = value_of(clustering_keys.PLAN_COLUMNS)
@@ -67,7 +69,7 @@ class PlanRules:
     options: Mapping[str, str] = computed(Options.texts, {})
 
     def __post_init__(self) -> None:
-        if self.execution_strategy == clustering_keys.SINGLE_FILE_EXECUTION and self.strategy != "single_file":
+        if EXECUTIONS[self.execution_strategy].single_files and self.strategy != "single_file":
             execution, strategy = clustering_keys.EXECUTION_STRATEGY_CLASS, clustering_keys.PLAN_STRATEGY_CLASS
             raise ConfigError(
                 f"{execution.key}={self.execution_strategy} rewrites each file by itself, and the plan strategy "
@@ -143,7 +145,7 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         strategy_class=rules.execution_strategy,
         strategy_params=to_strategy_params(rules.sort, rules.layout),
         missing_partitions=tuple(left_out) or None,
-        extra={_PLANNED_BY: __version__},
+        extra={_PLANNED_BY: __version__, **({_OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
     )
     return Planned(plan, selection, len(chosen), in_buckets=in_buckets)
 
@@ -151,6 +153,11 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
 def is_ours(plan: ClusteringPlan) -> bool:
     """Whether this program made the plan."""
     return _PLANNED_BY in plan.extra
+
+
+def own_execution(plan: ClusteringPlan) -> str:
+    """The execution strategy of the operator's own that the plan was made for; "" for none."""
+    return plan.extra.get(_OWN_EXECUTION, "")
 
 
 def _within_buckets(rules: PlanRules) -> PlanRules:

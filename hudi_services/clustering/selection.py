@@ -9,6 +9,7 @@ from ..errors import ConfigError
 from ..model import FileSlice
 from ..options import Options, clustering_keys, computed, value_of
 from ..plugins import guarded, name_of
+from ..rewriting.execution import execution_called
 from ..rewriting.inputs import Unfit
 from .eligibility import Eligibility, Reason, planned_size
 from .strategies import PlanStrategy
@@ -16,7 +17,7 @@ from .strategies import PlanStrategy
 
 def _target_file(options: Options) -> int:
     # One file remains one, however large: Hudi's class would refuse a group of more.
-    single_files = options[clustering_keys.EXECUTION_STRATEGY_CLASS] == clustering_keys.SINGLE_FILE_EXECUTION
+    single_files = execution_called(options[clustering_keys.EXECUTION_STRATEGY_CLASS]).single_files
     return sys.maxsize if single_files else options[clustering_keys.TARGET_FILE_BYTES]
 
 

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..clustering.plan import check_order
+from ..clustering.plan import check_order, own_execution
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..file_names import new_file_id
 from ..model import FileSlice
-from ..options import clustering_keys
+from ..options import clustering_keys as keys
+from ..options.option import Option
 from ..options.value_types import is_code
+from ..rewriting.execution import EXECUTIONS, execution_called
 from ..rewriting.task import RewriteTask
 from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
@@ -30,14 +32,21 @@ def rewrite_tasks(
 ) -> list[RewriteTask]:
     """A task for each of the `groups` of the plan that is not empty. Raises ConfigError for unusable sort columns."""
     layout = _layout(wanted, instant, plan)
-    sort = () if layout == clustering_keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
+    sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
     files = file_settings(wanted.options, table.config)
-    if plan.strategy_class == clustering_keys.SINGLE_FILE_EXECUTION:
+    execution, parameters = _execution(wanted, instant, plan)
+    if EXECUTIONS.get(plan.strategy_class, EXECUTIONS[keys.SORT_AND_SIZE_EXECUTION]).single_files:
         files = replace(files, file_bytes=sys.maxsize)
     make = task_maker(table, instant, files)
-    # An estimate is made before the plan has an instant.
-    common: dict[str, Any] = {"sort": sort, "layout": layout, "until": instant or None}
+    common: dict[str, Any] = {
+        "sort": sort,
+        "layout": layout,
+        # An estimate is made before the plan has an instant.
+        "until": instant or None,
+        "execution": execution,
+        "parameters": parameters,
+    }
     tasks = []
     for planned, group in zip(plan.groups, groups, strict=True):
         if are_buckets(group):
@@ -51,26 +60,45 @@ def rewrite_tasks(
 
 
 def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:
-    """The layout that the options set, else the plan's.
-
-    Raises ConfigError when only the plan names code: any writer of the table may have written the plan.
-    """
-    option = clustering_keys.LAYOUT_STRATEGY
+    """The layout that the options set, else the plan's. Raises ConfigError when only the plan names code."""
+    option = keys.LAYOUT_STRATEGY
     if wanted.options.is_set(option):
         return wanted.options[option]
     layout = layout_of(plan.strategy_params)
     if is_code(layout):
-        raise ConfigError(
-            f"the plan of {instant} names the layout {layout}, which is code, and code is loaded only when a flag, "
-            "--hoodie-conf, --props or a conf file names it",
-            hint=f"give --hoodie-conf {option.key}={layout}; if not: hudi-services rollback --instant {instant}",
-        )
+        raise _names_code(instant, "layout", layout, option)
     return layout
+
+
+def _execution(
+    wanted: ClusteringRequest, instant: str, plan: ClusteringPlan
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The execution strategy and its parameters: the operator's own, if the options name one, else the plan's.
+
+    Raises ConfigError when only the plan names code, and for a class that cannot be loaded.
+    """
+    options, option = wanted.options, keys.EXECUTION_STRATEGY_CLASS
+    own = execution_called(options[option]).own
+    if own is not None:
+        given = options.given_keys(own.prefix) if own.prefix else ()
+        return options[option], tuple((key, options.given(key)[1]) for key in given)
+    if own_execution(plan) and not options.is_set(option):
+        raise _names_code(instant, "execution strategy", own_execution(plan), option)
+    return plan.strategy_class if plan.strategy_class in EXECUTIONS else keys.SORT_AND_SIZE_EXECUTION, ()
+
+
+def _names_code(instant: str, what: str, name: str, option: Option[str]) -> ConfigError:
+    """The refusal of a plan that names code: any writer of the table may have written the plan."""
+    return ConfigError(
+        f"the plan of {instant} names the {what} {name}, which is code, and code is loaded only when a flag, "
+        "--hoodie-conf, --props or a conf file names it",
+        hint=f"give --hoodie-conf {option.key}={name}; if not: hudi-services rollback --instant {instant}",
+    )
 
 
 def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
     """A warning when `execution` is a class that copies files, but rows are sorted: Hudi then sorts them, too."""
-    if not sort or execution not in clustering_keys.COPY_EXECUTIONS:
+    if not sort or execution not in EXECUTIONS or not EXECUTIONS[execution].copies:
         return []
     name = execution.rpartition(".")[2]
     return [f"{name} copies files only without sort columns: sort columns are set, so rows are sorted, as in Hudi"]

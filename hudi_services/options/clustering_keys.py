@@ -49,14 +49,6 @@ DEPRECATED_PLAN_FILTERS = {
 (ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy)."""
 
 
-def _execution(value: str) -> str:
-    if value in _UNDONE_EXECUTIONS:
-        raise ValueError(_UNDONE_EXECUTIONS[value])
-    if value not in _EXECUTION_CLASSES:
-        raise ValueError(f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}")
-    return _EXECUTION_CLASSES[value]
-
-
 GROUPS = Section("Clustering: which file groups", Phase.PLAN, ANY_VALUE)
 PLAN_STRATEGY_CLASS = GROUPS(
     "hoodie.clustering.plan.strategy.class",
@@ -109,8 +101,11 @@ ASYNC_MAX_COMMITS: Option[int | None] = GROUPS(
 EXECUTION_STRATEGY_CLASS = GROUPS(
     "hoodie.clustering.execution.strategy.class",
     SORT_AND_SIZE_EXECUTION,
-    "How groups are rewritten: Hudi's class for sorting and sizing, for single files, or for copying.",
-    parse=_execution,
+    "How groups are rewritten: Hudi's class for sorting and sizing, for single files, or for copying, which `execute` "
+    "takes from the plan; or package.module:Class, which `execute` must be given.",
+    parse=named(_EXECUTION_CLASSES, "Class", _UNDONE_EXECUTIONS),
+    phase=Phase.CLUSTERING,
+    in_table=BUT_CODE,
 )
 PARTITION_FILTER_MODE = GROUPS(
     "hoodie.clustering.plan.partition.filter.mode",

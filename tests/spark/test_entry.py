@@ -63,6 +63,44 @@ def test_schedule_and_execute(tmp_path: Path, release: str, program: list[str]) 
     assert rows(opened, listed_view(opened)).equals(before)
 
 
+_OWN = """
+import pyarrow as pa
+from hudi_services.rewriting.group_writer import GroupWriter
+
+
+class Lossy(GroupWriter):
+    def write(self):
+        with self.new_file(self.rows) as file:
+            file.write(pa.concat_tables(self.tables()).slice(1))
+"""
+
+
+def test_an_execution_strategy_of_ones_own(tmp_path: Path) -> None:
+    """Executors load it by its name, from a file that is sent to them; what it loses is found there."""
+    table = unpack("1.2.0", tmp_path)
+    before = rows(open_local(table), listed_view(open_local(table)))
+    (tmp_path / "own_writers.py").write_text(_OWN)
+    planned = run(tmp_path, sys.executable, MAIN, "schedule", "-sp", str(table), "--format", "json")
+    assert planned["state"] == "requested"
+    cluster = [
+        "--master",
+        "local-cluster[2,1,1024]",
+        "--conf",
+        "spark.ui.enabled=false",
+        "--py-files",
+        "own_writers.py",
+    ]
+    own = ["--hoodie-conf", "hoodie.clustering.execution.strategy.class=own_writers:Lossy"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYSPARK_PYTHON"] = sys.executable
+    line = [SUBMIT, *cluster, "--", "execute", "-sp", str(table), *own]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 5 and "the same rows" in " ".join(done.stderr.split()), done.stderr[-4000:]
+    opened = open_local(table)
+    assert rows(opened, listed_view(opened)).equals(before)
+    assert [one.ts for one in opened.timeline.pending_clusterings()] == [planned["instant"]]
+
+
 def test_write_by_spark(tmp_path: Path) -> None:
     """Tasks on executors read files of two formats, in parts, make the table, and look keys up."""
     new, path = tmp_path / "new", tmp_path / "rides"

@@ -57,6 +57,7 @@ def refused(capfd: pytest.CaptureFixture[str], path: Path, *arguments: str) -> s
     ("key", "command"),
     [
         (keys.PLAN_STRATEGY_CLASS.key, ["schedule", "--dry-run"]),
+        (keys.EXECUTION_STRATEGY_CLASS.key, ["schedule", "--dry-run"]),
         (keys.LAYOUT_STRATEGY.key, ["schedule", "--hoodie-conf", f"{keys.SORT_COLUMNS.key}=_hoodie_record_key"]),
         (index_keys.INDEX_HASH.key, ["index-bootstrap"]),
     ],
@@ -107,6 +108,28 @@ def test_a_plan_names_no_code(
     code = run(["execute", "--base-path", str(path), "--hoodie-conf", f"{keys.LAYOUT_STRATEGY.key}={CODE}"])
     assert code == 0
     assert rows(open_local(path), open_local(path).view).equals(before)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_plan_names_no_code_that_writes_rows(
+    release: str, imported: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = unpack(release, tmp_path / "t")
+    clustering.schedule(request(path, Mode.SCHEDULE))
+    table = open_local(path)
+    instant = table.timeline.pending_clusterings()[0]
+    file = path / table.timeline.path(instant.file_name)
+    plan = decode_requested_replace(file.read_bytes(), file.name).plan
+    assert plan is not None
+    for named in (replace(plan, extra={"hudi_services.execution": CODE}), replace(plan, strategy_class=CODE)):
+        file.write_bytes(encode_clustering_plan(named, table.config.version.release))
+        if named.extra != plan.extra:
+            said = refused(capfd, path, "execute")
+            assert f"the plan of {instant.ts} names the execution strategy {CODE}, which is code" in said
+            assert f"--hoodie-conf {keys.EXECUTION_STRATEGY_CLASS.key}={CODE}" in said
+    # A class that is not known here is that of whoever wrote the plan; ours rewrites the group.
+    assert run(["execute", "--base-path", str(path)]) == 0
+    assert not imported.exists()
 
 
 def test_a_plan_for_millions_of_files_is_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
