@@ -299,8 +299,8 @@ def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
     counted = FaultyStorage(str(whole))
     clustering.execute(request(whole, Mode.EXECUTE, COMPACT), counted, LocalEngine())
     for survived in in_the_compaction(counted.log):
-        path = tmp_path / "killed"
-        shutil.rmtree(path, ignore_errors=True)
+        # A folder of its own: a process remembers the numbers of the leases of a folder.
+        path = tmp_path / f"killed_{survived}"
         shutil.copytree(made, path)
         with pytest.raises(Killed):
             clustering.execute(request(path, Mode.EXECUTE, COMPACT), FaultyStorage(str(path), survived), LocalEngine())
