@@ -65,9 +65,7 @@ class WriteTask:
     @property
     def before(self) -> FileSlice | None:
         """The slice that it writes the next one of."""
-        if isinstance(self.task, AppendTask):
-            return None
-        return self.task.filled if isinstance(self.task, InsertTask) else self.task.updated
+        return self.task.updated if isinstance(self.task, UpdateTask) else None
 
     @property
     def appended(self) -> FileSlice | None:
@@ -84,15 +82,16 @@ class WriteTask:
         task = self.task
         token = token or _token(task.number)
 
-        def rows() -> Iterator[pa.Table]:
-            return chain.from_iterable(store.read(one.place, one.start, one.count) for one in self.portions)
+        def rows(portions: Iterable[Portion]) -> Iterator[pa.Table]:
+            return chain.from_iterable(store.read(one.place, one.start, one.count) for one in portions)
 
         if isinstance(task, InsertTask):
-            return inserted(task, rows(), token)
+            return inserted(task, rows(self.portions), token)
         if isinstance(task, AppendTask):
-            log = append_rows(task, rows())
+            log = append_rows(task, rows(self.portions))
             return Written((log.file,), log.checked, log.seconds, log.peak)
-        done = write_updates(task, rows, token)
+        changes, inserts = ([one for one in self.portions if one.is_insert is wanted] for wanted in (False, True))
+        done = write_updates(task, partial(rows, changes), partial(rows, inserts), token)
         files = tuple(new.next_of(task.updated, done.logs) for new in done.files)
         return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
 
@@ -140,7 +139,8 @@ class WriteTasks:
                     # A bucket may have log files, and its rows are not merged here.
                     updated.pop((one.partition, one.file_id), None)
                     tasks.append(self._append(len(tasks), one, rows))
-                elif one is not None and updated.pop((one.partition, one.file_id), None) is not None:
+                elif one is not None:
+                    updated.pop((one.partition, one.file_id), None)
                     tasks.append(self._update(len(tasks), one, rows))
                 else:
                     tasks.append(WriteTask(self.insert(len(tasks), place, bucket), (rows,), bucket.inserts))
@@ -198,7 +198,7 @@ class WriteTasks:
         return self._names[partition]
 
     def insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
-        """The task of one bucket of the inserts of a place."""
+        """The task of a bucket, without a small file, of the inserts of a place."""
         table, settings = self._table, self._settings
         if place.bucket is not None:
             # A bucket is one file group, whatever its size.
@@ -209,10 +209,7 @@ class WriteTasks:
             partition=place.partition,
             number=number,
             rows=bucket.inserts,
-            filled=bucket.filled,
-            source=table.slices,
             schema=self._schema,
-            dropped_columns=table.config.dropped_columns,
             settings=settings,
             ranged=self._ranged,
             memory=self._memory,
@@ -221,21 +218,20 @@ class WriteTasks:
         )
 
     def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
-        """The update of a slice, which may get inserts, too: none of their keys is in it."""
+        """The next slice of a file group, which may get inserts: none of their keys is in it."""
         table, assigned = self._table, self._assigned
-        assert self._rule is not None, "an operation that looks up has a merge rule"
-        changes, size, count = assigned.count(one), assigned.size(one), 0
-        if inserts is not None and inserts.count is not None:
-            count = inserts.count
-            size += assigned.size_of_inserts(inserts.place, count)
+        count = 0 if inserts is None else inserts.count or 0
         task = UpdateTask(
             storage=table.storage,
             instant=self._instant,
             number=number,
             updated=one,
-            rows=changes + count,
-            row_bytes=size,
-            rule=self._rule,
+            changes=assigned.count(one),
+            change_bytes=assigned.size(one),
+            inserts=count,
+            insert_bytes=0 if inserts is None else assigned.size_of_inserts(inserts.place, count),
+            # Inserts need no rule.
+            rule=self._rule or MergeRule(),
             schema=self._schema,
             dropped_columns=table.config.dropped_columns,
             settings=self._settings,
@@ -244,7 +240,7 @@ class WriteTasks:
             file_keys=self._file_keys,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
-        return WriteTask(task, portions, count, changes)
+        return WriteTask(task, portions, count, task.changes)
 
 
 def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..base_files.file_writer import CREATED_BY
 from ..base_files.page_copy import can_be_copied, joint_writer
@@ -45,10 +45,14 @@ def copy_plan(
         return "two calendars"
     if any(reader.schema != target for reader in readers):
         return "schemas differ"
+    wanted = task.settings.row_group_bytes
+    if all(one.stored is None for one in segments):
+        return "log files" if segments else "no rows"
+    segments = _with_small_ones(segments, wanted // _SMALLEST_PART)
     sources = [one.stored for one in segments if one.stored is not None]
     is_merged = len(sources) < len(segments)
     if not sources:
-        return "log files" if is_merged else "no rows"
+        return "small row groups"
     files = {source.reader for source in sources}
     created_by = joint_writer({file.created_by for file in files}.union([CREATED_BY] if is_merged else []))
     if created_by is None:
@@ -56,7 +60,6 @@ def copy_plan(
     if not all(can_be_copied(file) for file in files):
         return "unknown codec"
     sizes = [source.facts.uncompressed_bytes for source in sources]
-    wanted = task.settings.row_group_bytes
     if sum(sizes) * _SMALLEST_PART < wanted * len(sizes):
         return "small row groups"
     if max(sizes) > wanted * _LARGEST_TIMES:
@@ -68,6 +71,19 @@ def copy_plan(
     if cut is None:
         return "large row groups"
     return CopyPlan(cut, created_by, "log files in some row groups" if is_merged else None)
+
+
+def _with_small_ones(segments: Sequence[Segment], smallest: int) -> list[Segment]:
+    """The segments, where row groups of less than `smallest` bytes right before rows that are encoded are not copied.
+
+    They are encoded together: otherwise each write of a few rows to a file would leave one more small row group.
+    """
+    found = list(segments)
+    for at in range(len(found) - 1, 0, -1):
+        stored = found[at - 1].stored
+        if found[at].stored is None and stored is not None and stored.facts.uncompressed_bytes < smallest:
+            found[at - 1] = replace(found[at - 1], stored=None)
+    return found
 
 
 def _cut(segments: Sequence[Segment], weights: Sequence[float], count: int) -> tuple[tuple[Segment, ...], ...] | None:

@@ -61,11 +61,14 @@ class OpenGroup:
 def open_group(task: RewriteTask) -> OpenGroup:
     """Open the old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
     readers = at_once(task.inputs.open, task.slices)
-    return _in_one_calendar(readers, TableColumns(task.storage.root, task.table_schema, task.dropped_columns))
+    if task.appended is None:
+        columns = TableColumns(task.storage.root, task.table_schema, task.dropped_columns)
+        return _in_one_calendar(readers, *columns.target(readers))
+    target, table = task.appended.after(readers[0])
+    return _in_one_calendar([*readers, task.appended.opened(readers[0], target)], target, table)
 
 
-def _in_one_calendar(readers: list[SliceReader], columns: TableColumns) -> OpenGroup:
-    target, table = columns.target(readers)
+def _in_one_calendar(readers: list[SliceReader], target: FileSchema, table: TableSchema | None) -> OpenGroup:
     if have_two_calendars([reader.calendar for reader in readers], target):
         readers = [reader.gregorian() for reader in readers]
     return OpenGroup(readers, target, table)
@@ -148,7 +151,7 @@ def _opened(source: SliceSource, one: FileSlice, computed: Collection[str]) -> S
 
 def _problem(readers: list[SliceReader], columns: TableColumns) -> HudiServicesError | None:
     try:
-        group = _in_one_calendar(readers, columns)
+        group = _in_one_calendar(readers, *columns.target(readers))
         # Raises where pages of this schema cannot be made, should they have to be.
         writer_options(group.target, columns.root, "zstd", ())
     except (CorruptFile, UnsupportedTable) as error:

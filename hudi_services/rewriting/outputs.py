@@ -158,12 +158,18 @@ class CopyFile:
     def write(self, rows: pa.Table, of: SliceReader | None = None) -> None:
         """Add rows, those of the slice `of`."""
         with self._outputs.clock.phase("write"):
-            if self._pending_bytes + rows.nbytes > self._outputs.row_group_bytes:
-                self._flush()
             self.output.add_keys(rows)
-            self._pending.append(rows)
-            self._pending_bytes += rows.nbytes
-            self._slices.add(of)
+            while rows.num_rows:
+                room = self._outputs.row_group_bytes - self._pending_bytes
+                fitting = rows.num_rows if rows.nbytes <= room else int(rows.num_rows * room / rows.nbytes)
+                if not (fitting or self._pending):
+                    fitting = 1
+                self._pending.append(rows.slice(0, fitting))
+                self._pending_bytes += self._pending[-1].nbytes
+                self._slices.add(of)
+                rows = rows.slice(fitting)
+                if rows.num_rows:
+                    self._flush()
 
     def copy(self, source: StoredRowGroup, of: SliceReader) -> Fingerprint:
         """Copy a row group of the slice `of`, without its record keys. Raises as `RowGroupCopier.append`."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from ..base_files.slices import SliceSource
+from ..base_files.slices import SliceReader, SliceSource
 from ..model import FileSlice
 from ..options.clustering_keys import SORT_AND_SIZE_EXECUTION
 from ..parquet.file_schema import FileSchema
@@ -13,6 +14,16 @@ from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..schema.table_schema import TableSchema
 from ..storage import Storage
+
+
+class AppendedRows(Protocol):
+    """Rows that are in no file yet, and that the next slice of a file group gets."""
+
+    def after(self, old: SliceReader) -> tuple[FileSchema, TableSchema]:
+        """The schema of the next slice of `old`, and its Avro schema. Raises UnsupportedTable."""
+
+    def opened(self, old: SliceReader, target: FileSchema) -> SliceReader:
+        """The rows as a slice with the schema `target`, to be rewritten together with the slice `old`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,8 @@ class RewriteTask:
     """The execution strategy (`execution`), by Hudi's class or `package.module:Class`."""
     parameters: tuple[tuple[str, str], ...] = ()
     """The parameters of a strategy of the operator's own, by key."""
+    appended: AppendedRows | None = None
+    """Rows that follow those of the one slice."""
     staging: Storage | None = None
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 

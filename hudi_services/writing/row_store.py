@@ -46,6 +46,11 @@ class Portion:
     start: int = 0
     count: int | None = None
 
+    @property
+    def is_insert(self) -> bool:
+        """Whether its rows are of no file group yet."""
+        return not self.place.file_id
+
 
 class CountedRows(Protocol):
     """What is known of the rows of each place, wherever they are."""

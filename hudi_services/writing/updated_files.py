@@ -1,8 +1,9 @@
-"""Writes the next slices of file groups whose rows a write updates or deletes.
+"""Writes the next slices of file groups that are there: rows are updated or deleted, and new rows follow.
 
-The next slice is a rewrite of the base file and the rows of the write: rows are merged by the table's rule, counted by
-other code than that which merges them, and read back; row groups that no row of the write touches are copied.
-Source: HoodieMergeHandle, FileGroupReaderBasedMergeHandle of Apache Hudi.
+The next slice is a rewrite of the base file. Rows that change others are merged with them by the table's rule, and
+counted by other code than that which merges them. New rows are appended: a small file that takes them is an update
+without changes. Row groups that no row touches are copied.
+Source: HoodieMergeHandle, FileGroupReaderBasedMergeHandle, HoodieConcatHandle of Apache Hudi.
 """
 
 import sys
@@ -28,26 +29,31 @@ from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..storage import Storage
-from .base_files import next_slice_schema
 from .meta_columns import MetaColumns, some_at_a_time
+from .new_rows import AppendedRows, next_slice_schema
 from .schema import WriterSchema, with_key
 
 T = TypeVar("T")
+RowsAgain = Callable[[], Iterator[pa.Table]]
+"""Gives tables of rows, each time from the first one on."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateTask:
-    """Rows for one file group that is there: `rows` of them, of about `row_bytes`, are merged with the slice `updated`.
+    """Rows for the file group of the slice `updated`: `changes` rows and keys for rows that are there, and `inserts`.
 
-    `number` is that of the task in the write.
+    The one have about `change_bytes` in memory, the others `insert_bytes`. `number` is that of the task in the write.
+    `rule` merges the changes.
     """
 
     storage: Storage
     instant: str
     number: int
     updated: FileSlice
-    rows: int
-    row_bytes: int
+    changes: int
+    change_bytes: int
+    inserts: int
+    insert_bytes: int
     rule: MergeRule
     schema: WriterSchema
     dropped_columns: tuple[str, ...]
@@ -61,19 +67,28 @@ class UpdateTask:
     def partition(self) -> str:
         return self.updated.partition
 
+    @property
+    def meta(self) -> MetaColumns:
+        """The meta columns of its rows."""
+        return MetaColumns(self.instant, self.partition, self.number)
 
-def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], token: str) -> RewriteResult:
+
+def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, token: str) -> RewriteResult:
     """Write the next slice of the file group.
 
-    `rows` gives, each time from the first one on, tables of the record key and the data columns of the writer's schema,
-    and tables of the record key alone, of rows that are deleted. Raises the errors of `rewrite_group`.
+    Both give tables of the record key and the data columns of the writer's schema, each time from the first one on;
+    `changes` also tables of the record key alone, of rows that are deleted. No keys of `inserts` are looked for. Raises
+    the errors of `rewrite_group`.
     """
+    appended = AppendedRows(
+        inserts, task.inserts, task.insert_bytes, task.schema, task.meta, task.changes, task.dropped_columns
+    )
     rewrite = RewriteTask(
         storage=task.storage,
         instant=task.instant,
         partition=task.partition,
         slices=(task.updated,),
-        source=_Updated(task, rows),
+        source=_Updated(task, changes) if task.changes else BaseFileSlices(task.storage),
         file_ids=(task.updated.file_id,),
         sort=(),
         layout=NO_LAYOUT,
@@ -85,16 +100,17 @@ def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], toke
         memory=task.memory,
         indexed=tuple(sorted(task.ranged)),
         keeps_group=True,
+        appended=appended if task.inserts else None,
     )
     return rewrite_group(rewrite, token)
 
 
 @dataclass(frozen=True, slots=True)
 class _Updated:
-    """The source of the one slice of a task: its base file, merged with the rows."""
+    """The source of the one slice of a task: its base file, merged with the rows that change it."""
 
     task: UpdateTask
-    rows: Callable[[], Iterator[pa.Table]]
+    rows: RowsAgain
     memory: int = 256 << 20
 
     def open(self, one: FileSlice) -> MergedSlice:
@@ -110,8 +126,8 @@ class _Updated:
             schema,
             task.rule,
             lambda: self._records(schema),
-            task.rows,
-            task.row_bytes,
+            task.changes,
+            task.change_bytes,
         )
         return MergedSlice(one, base, changes, self.memory)
 
@@ -119,7 +135,7 @@ class _Updated:
         """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""
         source = self.task.schema.keyed
         plain = [source.arrow.field(name) for name in source.columns]
-        meta, start = MetaColumns(self.task.instant, self.task.partition, self.task.number), 0
+        meta, start = self.task.meta, 0
         for rows in self.rows():
             if rows.column_names == [KEY]:
                 yield rows

@@ -1,7 +1,6 @@
 """Upserts and deletes of tables without meta fields, whose record keys are made of columns, beside a model."""
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +10,11 @@ import pytest
 import hudi_services
 from hudi_services.commit import newest_files
 from hudi_services.errors import ConfigError, CorruptFile, UnsupportedTable
-from hudi_services.ingest import write_tasks
+from hudi_services.ingest.write_tasks import WriteTask, Written
 from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.versions import VERSIONS
-from hudi_services.writing import base_files, distinct_rows
-from hudi_services.writing.base_files import InsertResult, InsertTask
+from hudi_services.writing import distinct_rows
+from hudi_services.writing.row_store import RowStore
 
 from .faulty_storage import FaultyStorage, Killed
 from .rides import FILTERS, create
@@ -139,12 +138,13 @@ def test_keys_are_kept_where_they_are_compared(kind: str, tmp_path: Path, monkey
     """Rows that are inserted as they are take no memory for keys."""
     columns: list[list[str]] = []
 
-    def noted(task: InsertTask, given: Iterable[pa.Table], token: str) -> InsertResult:
-        tables = list(given)
-        columns.append(tables[0].column_names)
-        return base_files.write_inserts(task, tables, token)
+    run = WriteTask.run
 
-    monkeypatch.setattr(write_tasks, "write_inserts", noted)
+    def noted(task: WriteTask, store: RowStore) -> Written:
+        columns.append(next(store.read(task.portions[0].place)).column_names)
+        return run(task, store)
+
+    monkeypatch.setattr(WriteTask, "run", noted)
     table, one_day = create(tmp_path / "rides", table_type=kind, options=_NO_META), rows(0, 3, days=1)
     table.insert(one_day)
     twice = pa.concat_tables([one_day, rows(3, 5, days=1), rows(3, 5, days=1)])

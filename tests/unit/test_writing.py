@@ -15,15 +15,16 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated
-from hudi_services.ingest import write_execution, write_tasks
+from hudi_services.ingest import write_execution
+from hudi_services.ingest.write_tasks import WriteTask
 from hudi_services.jobs import writing
 from hudi_services.options import resolve
+from hudi_services.rewriting.outputs import CopyFile, RowFile
 from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.stores.local import LocalStorage
 from hudi_services.versions import VERSIONS
-from hudi_services.writing import base_files
 
 from .faulty_storage import FaultyStorage, Killed
 from .rides import FILTERS, create
@@ -155,19 +156,26 @@ def test_the_last_rows_of_a_task_make_no_tiny_file(tmp_path: Path) -> None:
         assert len(found) == files and max(found) <= 1.15 * limit, (part, found)
 
 
-def test_a_row_that_was_written_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("file", "options", "said"),
+    [
+        (RowFile, {"hoodie.parquet.small.file.limit": 0}, "does not hold the rows that were to be written"),
+        (RowFile, {}, "does not hold the same rows"),
+        (CopyFile, {"hoodie.parquet.block.size": 4096}, "does not hold the same rows"),
+    ],
+    ids=["new groups", "decoded", "copied"],
+)
+def test_a_row_that_was_written_wrong_is_found(
+    file: type[RowFile], options: dict[str, int], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A write whose file does not hold the rows commits nothing, and leaves nothing."""
     table = create(tmp_path / "rides")
     table.insert(rows(0, 30))
     before = read(tmp_path / "rides")
-    with_meta = base_files._Bucket._append
-
-    def lossy(self: Any, output: Any, writer: Any, some: pa.Table) -> None:
-        with_meta(self, output, writer, some.slice(1))
-
-    monkeypatch.setattr(base_files._Bucket, "_append", lossy)
-    with pytest.raises(CheckFailed, match="does not hold the rows that were to be written"):
-        table.insert(rows(30, 60))
+    write = file.write
+    monkeypatch.setattr(file, "write", lambda self, some, *more: write(self, some.slice(1), *more))
+    with pytest.raises(CheckFailed, match=said):
+        table.insert(rows(30, 60), options=options)
     assert read(tmp_path / "rides").equals(before)
     assert not open_local(tmp_path / "rides").timeline.pending()
     assert len(list((tmp_path / "rides").rglob("*.parquet"))) == 3
@@ -355,16 +363,18 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
     table.insert(rows(0, 20))
 
     other = hudi_services.open(path, engine="local")
-    begin = write_tasks.write_inserts
+    begin, began = WriteTask.run, []
 
     def interrupted(*arguments: Any) -> Any:
         with pytest.raises(ConflictError, match="another writer is in progress"):
             other.insert(rows(40, 60))
+        began.append(True)
         return begin(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write_tasks, "write_inserts", interrupted)
+        patch.setattr(WriteTask, "run", interrupted)
         table.insert(rows(20, 40))
+    assert began
     assert read(path).equals(rows(0, 40))
 
 
