@@ -32,12 +32,12 @@ from ..writing.distinct_rows import DistinctRows
 from ..writing.file_keys import with_keys
 from ..writing.index import Index
 from ..writing.row_store import Place, Portion, RowStore
-from ..writing.sizing import Bucket
+from ..writing.write_form import WriteForm
 from .frame_lookup import AssignTask, looked_up
 from .frame_pieces import Labelled, number_of, pieces_of
 from .write_rows import KeepTask, Progress
 from .write_settings import bulk_sort
-from .write_tasks import WriteTask, WriteTasks, Written, inserted
+from .write_tasks import WriteTask, Written, inserted, write_form
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
@@ -70,14 +70,13 @@ class BulkRows:
         self._progress = progress
 
     @contextmanager
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[Assigned]:
-        yield Assigned(Counts())
+    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[None]:
+        yield None
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
         sort = bulk_sort(self._options, WriteOperation.BULK_INSERT)
-        of_any = WriteTasks(table, ts, self.kept, Assigned(Counts()), self._options, self.task_memory, None, sort)
-        insert = of_any.insert(0, Place(""), Bucket(None, 0))
-        task = BulkTask(self._task, insert, table.config.partition_metafile_in_base_format)
+        form = write_form(table, ts, self.kept.schema, self._options, self.task_memory, sort)
+        task = BulkTask(self._task, form, table.config.partition_metafile_in_base_format)
         done = self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
         if not done:
             raise NothingToDo("there are no rows to write")
@@ -89,8 +88,7 @@ class BulkTask:
     """What the tasks of one bulk insert have in common."""
 
     keep: KeepTask
-    insert: InsertTask
-    """The task of any file, but for its partition, number and rows."""
+    form: WriteForm
     metafiles_in_base_format: bool
 
 
@@ -105,8 +103,8 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
         first = number_of(token) * _MOST_PATHS
         for number, (place, count) in enumerate(sorted(store.counts.items(), key=lambda item: item[0].partition)):
             path = place.partition
-            create_metafiles(task.insert.storage, [path], task.insert.instant, in_base_format=in_base_format)
-            insert = replace(task.insert, partition=path, number=first + number, rows=count)
+            create_metafiles(task.form.storage, [path], task.form.instant, in_base_format=in_base_format)
+            insert = InsertTask(task.form, path, first + number, count)
             yield inserted(insert, store.read(place), token, 0 if number else store.spilled_bytes)
 
 

@@ -59,7 +59,7 @@ from ..writing.sizing import (
 )
 from .write_rows import WriteRows
 from .write_settings import bulk_sort, commit_metadata, known_keys
-from .write_tasks import WriteTask, WriteTasks, Written, workload
+from .write_tasks import WriteTask, WriteTasks, Written, workload, write_form
 from .written_keys import WrittenKeys
 
 
@@ -173,7 +173,7 @@ class WriteRun:
                     )
                 with report.phase("write"):
                     results = self._rows.write(attempt.table, attempt.ts, tasks)
-                spilled = assigned.store.spilled_bytes
+                spilled = 0 if assigned is None else assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
                 services = metadata_services(self._engine, self._wanted, report)
@@ -216,14 +216,14 @@ class WriteRun:
         return found
 
     @contextmanager
-    def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
+    def _assigned(self, table: Snapshot) -> Iterator[Assigned | None]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
         index = write_index(self._wanted.options, table.config, record_shards(table))
         known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.
             by_log = table.config.is_merge_on_read
-            changed = list(assigned.slices.values())
+            changed = [] if assigned is None else list(assigned.slices.values())
             refuse_planned(table, changed, "has rows to update or delete", compactions=not by_log)
             yield assigned
 
@@ -249,11 +249,14 @@ class WriteRun:
         create_metadata_table(current.storage, self._kept.schema.table, times, statistics=options.of(NewStatistics))
         return refresh(current)
 
-    def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
+    def _tasks(self, table: Snapshot, ts: str, assigned: Assigned | None) -> list[WriteTask]:
         """The tasks of the rows; those of the inserts of a partition take them in their order."""
+        if assigned is None:
+            return []
         options = self._wanted.options
-        memory, rule, sort = self._rows.task_memory, self._rows.rule, bulk_sort(options, self._wanted.operation)
-        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule, sort)
+        sort = bulk_sort(options, self._wanted.operation)
+        form = write_form(table, ts, self._kept.schema, options, self._rows.task_memory, sort)
+        tasks = WriteTasks(table, form, self._kept, assigned, options, self._rows.rule)
         candidates = options[writing_keys.SMALL_FILE_CANDIDATES] if table.config.is_merge_on_read else None
         return tasks.all(self._buckets(table, assigned, options.of(SizingRules, candidates=candidates)))
 

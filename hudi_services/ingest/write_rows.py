@@ -78,14 +78,17 @@ class WriteRows(Protocol):
     def task_memory(self) -> TaskMemory:
         """The memory of each task."""
 
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> AbstractContextManager[Assigned]:
+    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> AbstractContextManager[Assigned | None]:
         """The rows by where they go in `table`; those of an operation that looks for no keys are inserts as they are.
 
-        Raises what `Assigner.assign` raises.
+        None where rows are assigned by the tasks that write them. Raises what `Assigner.assign` raises.
         """
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
-        """Run the tasks of the instant `ts`, within the context of `assigned`. Raises what they raise."""
+        """Run the tasks of the instant `ts`, within the context of `assigned`, which they are made of.
+
+        Raises what they raise.
+        """
 
 
 class LocalRows:

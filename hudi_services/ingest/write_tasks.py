@@ -1,6 +1,5 @@
 """The tasks of a write: inserts into small files and new file groups, and next slices of file groups with updates."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +29,7 @@ from ..writing.row_store import Place, Portion, RowStore
 from ..writing.schema import WriterSchema
 from ..writing.sizing import Bucket
 from ..writing.updated_files import UpdateTask, write_updates
+from ..writing.write_form import WriteForm
 
 _BLOCK_SHARE = 8
 """A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
@@ -102,26 +102,20 @@ class WriteTasks:
     def __init__(
         self,
         table: Snapshot,
-        instant: str,
+        form: WriteForm,
         kept: KeptRows,
         assigned: Assigned,
         options: Options,
-        memory: TaskMemory,
         rule: MergeRule | None,
-        sort: tuple[SortColumn, ...] = (),
     ) -> None:
-        """`rule` is needed for updates; `sort` is for a write that only has new groups."""
+        """`rule` is needed for updates."""
         self._table = table
-        self._instant = instant
-        self._schema = kept.schema
+        self._form = form
         self._file_keys = kept.file_keys
         self._assigned = assigned
-        self._settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
-        self._ranged = ranged_columns(table, kept.schema)
-        self._memory = memory
         self._rule = rule
-        self._sort = sort
-        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE, _MOST_BLOCK_BYTES)
+        most = form.memory.limit // _BLOCK_SHARE
+        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], most, _MOST_BLOCK_BYTES)
         self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
         self._names: dict[str, LogNames] = {}
 
@@ -143,7 +137,8 @@ class WriteTasks:
                     updated.pop((one.partition, one.file_id), None)
                     tasks.append(self._update(len(tasks), one, rows))
                 else:
-                    tasks.append(WriteTask(self.insert(len(tasks), place, bucket), (rows,), bucket.inserts))
+                    new = InsertTask(self._form, place.partition, len(tasks), bucket.inserts, place.bucket)
+                    tasks.append(WriteTask(new, (rows,), bucket.inserts))
         for one in updated.values():
             if self._appends:
                 tasks.append(self._append(len(tasks), one))
@@ -162,19 +157,19 @@ class WriteTasks:
         count = 0 if inserts is None else inserts.count or 0
         task = AppendTask(
             storage=table.storage,
-            instant=self._instant,
+            instant=self._form.instant,
             number=number,
             appended=one,
             log=self._log_names(one.partition).next(one, self._log_token(number)),
             marker_kind=table.log_naming.marker_kind,
             # Inserts need no rule.
             rule=self._rule or MergeRule(),
-            schema=self._schema,
+            schema=self._form.schema,
             inserts=count,
             block_bytes=self._block_bytes,
-            parquet=self._settings if self._parquet_blocks else None,
+            parquet=self._form.settings if self._parquet_blocks else None,
             dates=table.config.version.dates_in_delete_entries,
-            ranged=self._ranged,
+            ranged=self._form.ranged,
             source=table.slices,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
@@ -185,7 +180,7 @@ class WriteTasks:
 
         Its parts are ints of Java; the last one is the time of day of the instant.
         """
-        return f"{number}-0-{int(self._instant[-9:] or 0)}"
+        return f"{number}-0-{int(self._form.instant[-9:] or 0)}"
 
     def _log_names(self, partition: str) -> LogNames:
         table = self._table
@@ -194,36 +189,15 @@ class WriteTasks:
             listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
             compacting = partial(compacted_file_groups, table.timeline)
             names = [file.name for file in listed]
-            self._names[partition] = LogNames(table.log_naming, partition, self._instant, names, compacting)
+            self._names[partition] = LogNames(table.log_naming, partition, self._form.instant, names, compacting)
         return self._names[partition]
-
-    def insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
-        """The task of a bucket, without a small file, of the inserts of a place."""
-        table, settings = self._table, self._settings
-        if place.bucket is not None:
-            # A bucket is one file group, whatever its size.
-            settings = replace(settings, file_bytes=sys.maxsize)
-        return InsertTask(
-            storage=table.storage,
-            instant=self._instant,
-            partition=place.partition,
-            number=number,
-            rows=bucket.inserts,
-            schema=self._schema,
-            settings=settings,
-            ranged=self._ranged,
-            memory=self._memory,
-            sort=self._sort,
-            bucket=place.bucket,
-        )
 
     def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
         """The next slice of a file group, which may get inserts: none of their keys is in it."""
-        table, assigned = self._table, self._assigned
+        assigned = self._assigned
         count = 0 if inserts is None else inserts.count or 0
         task = UpdateTask(
-            storage=table.storage,
-            instant=self._instant,
+            self._form,
             number=number,
             updated=one,
             changes=assigned.count(one),
@@ -232,11 +206,6 @@ class WriteTasks:
             insert_bytes=0 if inserts is None else assigned.size_of_inserts(inserts.place, count),
             # Inserts need no rule.
             rule=self._rule or MergeRule(),
-            schema=self._schema,
-            dropped_columns=table.config.dropped_columns,
-            settings=self._settings,
-            ranged=self._ranged,
-            memory=self._memory,
             file_keys=self._file_keys,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
@@ -252,6 +221,20 @@ def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: in
 def _token(number: int) -> str:
     """The write token of a task."""
     return f"{number}-0-{number}"
+
+
+def write_form(
+    table: Snapshot,
+    instant: str,
+    schema: WriterSchema,
+    options: Options,
+    memory: TaskMemory,
+    sort: tuple[SortColumn, ...] = (),
+) -> WriteForm:
+    """What the tasks of a write have in common; `memory` is that of each of them."""
+    settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
+    ranged = ranged_columns(table, schema)
+    return WriteForm(table.storage, instant, schema, table.config.dropped_columns, settings, ranged, memory, sort)
 
 
 def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:

@@ -7,6 +7,7 @@ its rows compared with those that were to be written.
 Source: HoodieCreateHandle, HoodieBaseParquetWriter, HoodiePartitionMetadata of Apache Hudi.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -21,15 +22,10 @@ from ..process import peak_bytes, reset_peak
 from ..rewriting.columns import Columns
 from ..rewriting.outputs import Outputs
 from ..rows.conservation import Checksum, checksum
-from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, Stopwatch
-from ..rows.settings import FileSettings
-from ..rows.sort_order import SortColumn
-from ..storage import Storage
-from .meta_columns import MetaColumns
 from .new_rows import data_alone, new_rows
-from .schema import WriterSchema
 from .sorted_rows import SortedRows
+from .write_form import WriteForm
 
 _ROOM = 0.02
 """The share of the file size that may be left."""
@@ -40,24 +36,14 @@ rows take here is an estimate, which is some percent off."""
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """`rows` rows for new file groups of a partition. `number` is that of the task in the write.
+    """`rows` rows for new file groups of a partition. `number` is that of the task in the write."""
 
-    `file_bytes` of `settings` is the size at which a file is closed.
-    """
-
-    storage: Storage
-    instant: str
+    form: WriteForm
     partition: str
     number: int
     rows: int
-    schema: WriterSchema
-    settings: FileSettings
-    ranged: frozenset[str]
-    memory: TaskMemory
-    sort: tuple[SortColumn, ...] = ()
-    """What the rows are sorted by; () when they keep their order."""
     bucket: int | None = None
-    """Of a bucket index: the new group is named after it."""
+    """Of a bucket index: the new group is named after it, and is one file, whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +65,32 @@ def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> Ins
     Raises CheckFailed when a new file does not hold exactly the rows that were to be written, and StorageError.
     """
     reset_peak()
-    return _NewGroups(task, token).write(rows)
+    return _NewFiles(task, token).write(rows)
 
 
-class _NewGroups:
+class _NewFiles:
     """The state of one task."""
 
     def __init__(self, task: InsertTask, token: str) -> None:
         self._task = task
+        self._form = task.form
         self._clock = Stopwatch()
-        target = task.schema.target
+        schema, settings = task.form.schema, task.form.settings
+        self._file_bytes = sys.maxsize if task.bucket is not None else settings.file_bytes
+        settings = replace(settings, row_group_bytes=min(settings.row_group_bytes, self._file_bytes))
         # New rows are Gregorian, as files without a note are.
-        entries = footer_entries([], target, task.schema.table.for_files(target.columns))
-        where = (task.storage, task.instant, task.partition, token)
-        row_group = min(task.settings.row_group_bytes, task.settings.file_bytes)
-        settings = replace(task.settings, row_group_bytes=row_group)
-        form = Form(*where, target, entries, task.schema.has_meta, settings, task.ranged)
+        entries = footer_entries([], schema.target, schema.table.for_files(schema.target.columns))
+        where = (task.form.storage, task.form.instant, task.partition, token)
+        form = Form(*where, schema.target, entries, schema.has_meta, settings, task.form.ranged)
         self._columns = Columns.of(form, [])
-        self._outputs = Outputs(form, self._columns, task.memory, self._clock)
+        self._outputs = Outputs(form, self._columns, task.form.memory, self._clock)
         self._prefix = new_prefix(task.bucket)
 
     def write(self, rows: Iterable[pa.Table]) -> InsertResult:
-        task, clock, outputs, spilled = self._task, self._clock, self._outputs, 0
-        if task.sort:
-            plain = data_alone(task.schema, rows)
-            ordered = SortedRows(task.schema, task.sort, plain, task.rows, task.memory)
+        form, clock, outputs, spilled = self._form, self._clock, self._outputs, 0
+        if form.sort:
+            plain = data_alone(form.schema, rows)
+            ordered = SortedRows(form.schema, form.sort, plain, self._task.rows, form.memory)
             meant, spilled = self._new_files(ordered), ordered.spilled_bytes
         else:
             meant = self._new_files(rows)
@@ -123,10 +110,10 @@ class _NewGroups:
 
     def _new_files(self, rows: Iterable[pa.Table]) -> list[Checksum]:
         """Write the files; the checksums of the rows that each of them is to hold."""
-        task, kept, found = self._task, self._columns.kept, list[Checksum]()
-        meta = MetaColumns(task.instant, task.partition, task.number)
-        waiting = new_rows(task.schema, meta, rows, task.schema.target, kept)
-        limit = max(task.settings.file_bytes - self._overhead(), task.settings.file_bytes // 2)
+        task, schema, found = self._task, self._form.schema, list[Checksum]()
+        meta = self._form.meta(task.partition, task.number)
+        waiting = new_rows(schema, meta, rows, schema.target, self._columns.kept)
+        limit = max(self._file_bytes - self._overhead(), self._file_bytes // 2)
         table, left = next(waiting, None), task.rows
         while table is not None:
             meant = Checksum()
@@ -144,7 +131,7 @@ class _NewGroups:
         return found
 
     def _overhead(self) -> int:
-        bloom = self._task.settings.bloom
+        bloom = self._form.settings.bloom
         return 0 if bloom is None else bloom.new_filter(0).serialized_bytes(self._task.rows)
 
 

@@ -26,12 +26,10 @@ from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
-from ..rows.memory import TaskMemory
-from ..rows.settings import FileSettings
-from ..storage import Storage
 from .meta_columns import MetaColumns, some_at_a_time
 from .new_rows import AppendedRows, next_slice_schema
-from .schema import WriterSchema, with_key
+from .schema import with_key
+from .write_form import WriteForm
 
 T = TypeVar("T")
 RowsAgain = Callable[[], Iterator[pa.Table]]
@@ -46,8 +44,7 @@ class UpdateTask:
     `rule` merges the changes.
     """
 
-    storage: Storage
-    instant: str
+    form: WriteForm
     number: int
     updated: FileSlice
     changes: int
@@ -55,11 +52,6 @@ class UpdateTask:
     inserts: int
     insert_bytes: int
     rule: MergeRule
-    schema: WriterSchema
-    dropped_columns: tuple[str, ...]
-    settings: FileSettings
-    ranged: frozenset[str]
-    memory: TaskMemory
     file_keys: RowKeys | None = None
     """As in `KeptRows`."""
 
@@ -70,7 +62,7 @@ class UpdateTask:
     @property
     def meta(self) -> MetaColumns:
         """The meta columns of its rows."""
-        return MetaColumns(self.instant, self.partition, self.number)
+        return self.form.meta(self.partition, self.number)
 
 
 def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, token: str) -> RewriteResult:
@@ -80,25 +72,26 @@ def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, toke
     `changes` also tables of the record key alone, of rows that are deleted. No keys of `inserts` are looked for. Raises
     the errors of `rewrite_group`.
     """
+    form = task.form
     appended = AppendedRows(
-        inserts, task.inserts, task.insert_bytes, task.schema, task.meta, task.changes, task.dropped_columns
+        inserts, task.inserts, task.insert_bytes, form.schema, task.meta, task.changes, form.dropped_columns
     )
     rewrite = RewriteTask(
-        storage=task.storage,
-        instant=task.instant,
+        storage=form.storage,
+        instant=form.instant,
         partition=task.partition,
         slices=(task.updated,),
-        source=_Updated(task, changes) if task.changes else BaseFileSlices(task.storage),
+        source=_Updated(task, changes) if task.changes else BaseFileSlices(form.storage),
         file_ids=(task.updated.file_id,),
         sort=(),
         layout=NO_LAYOUT,
-        table_schema=task.schema.table,
-        dropped_columns=task.dropped_columns,
-        meta_fields=task.schema.has_meta,
+        table_schema=form.schema.table,
+        dropped_columns=form.dropped_columns,
+        meta_fields=form.schema.has_meta,
         # The next slice is one file, whatever its size.
-        settings=replace(task.settings, file_bytes=sys.maxsize),
-        memory=task.memory,
-        indexed=tuple(sorted(task.ranged)),
+        settings=replace(form.settings, file_bytes=sys.maxsize),
+        memory=form.memory,
+        indexed=tuple(sorted(form.ranged)),
         keeps_group=True,
         appended=appended if task.inserts else None,
     )
@@ -114,10 +107,10 @@ class _Updated:
     memory: int = 256 << 20
 
     def open(self, one: FileSlice) -> MergedSlice:
-        task, keys = self.task, self.task.file_keys
-        slices = BaseFileSlices(task.storage) if keys is None else KeyedBaseSlices(task.storage, keys)
+        task, form, keys = self.task, self.task.form, self.task.file_keys
+        slices = BaseFileSlices(form.storage) if keys is None else KeyedBaseSlices(form.storage, keys)
         base = slices.open(one).gregorian()
-        schema, _ = next_slice_schema(base, task.schema, task.dropped_columns)
+        schema, _ = next_slice_schema(base, form.schema, form.dropped_columns)
         if base.makes_keys:
             schema = with_key(schema)
         changes = RowChanges(
@@ -133,14 +126,14 @@ class _Updated:
 
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
         """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""
-        source = self.task.schema.keyed
+        source = self.task.form.schema.keyed
         plain = [source.arrow.field(name) for name in source.columns]
         meta, start = self.task.meta, 0
         for rows in self.rows():
             if rows.column_names == [KEY]:
                 yield rows
                 continue
-            for part in meta.add([rows], start) if self.task.schema.has_meta else some_at_a_time([rows]):
+            for part in meta.add([rows], start) if self.task.form.schema.has_meta else some_at_a_time([rows]):
                 known = [field for field in plain if field.name in part.column_names]
                 part = pa.table([part.column(f.name).cast(f.type) for f in known], schema=pa.schema(known))
                 given = source.select(part.column_names)

@@ -31,6 +31,7 @@ from hudi_services.versions import VERSIONS
 from hudi_services.writing.base_files import InsertTask, write_inserts
 from hudi_services.writing.schema import WriterSchema
 from hudi_services.writing.updated_files import UpdateTask, write_updates
+from hudi_services.writing.write_form import WriteForm
 
 from .rides import FILTERS, create
 from .tables import RELEASES, both_views, open_local, unpack
@@ -164,13 +165,14 @@ class File:
         self._writes += 1
         instant, token = f"{20260101000000000 + self._writes}", "0-0-0"
         new = self._keyed(rows(self.rows, self.rows + count))
-        how = {"storage": self._storage, "instant": instant, "schema": SCHEMA, "ranged": frozenset()}
-        more: dict[str, Any] = {**how, "settings": FileSettings(row_group_bytes=BLOCK), "memory": TaskMemory()}
+        settings = FileSettings(row_group_bytes=BLOCK)
+        form = WriteForm(self._storage, instant, SCHEMA, (), settings, frozenset(), TaskMemory())
         if self._slice is None:
-            (made,) = write_inserts(InsertTask(partition="d", number=0, rows=count, **more), [new], token).files
+            (made,) = write_inserts(InsertTask(form, "d", 0, count), [new], token).files
         else:
             changes = self._keyed(rows(self.rows - changed, self.rows, ts=self._writes))
             task = UpdateTask(
+                form,
                 number=0,
                 updated=self._slice,
                 changes=changed,
@@ -178,8 +180,6 @@ class File:
                 inserts=count,
                 insert_bytes=new.nbytes,
                 rule=MergeRule(),
-                dropped_columns=(),
-                **more,
             )
             done = write_updates(task, lambda: iter([changes]), lambda: iter([new]), token)
             assert (done.logs.inserts, done.logs.updates) == (count, changed)
