@@ -203,3 +203,14 @@ class CommitMetadata:
     extra: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, tuple[str, ...]] | None = None
     compacted: bool = False
+
+    @property
+    def written_groups(self) -> list[tuple[str, str]]:
+        """The file groups (partition path, file id) that it wrote to."""
+        return [(partition, stat.file_id) for partition, stats in self.stats.items() for stat in stats]
+
+    @property
+    def touched_groups(self) -> set[tuple[str, str]]:
+        """The file groups (partition path, file id) that it wrote to or replaced."""
+        replaced = {(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids}
+        return replaced.union(self.written_groups)

@@ -22,7 +22,6 @@ from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
 from ..commit.markers import Marker, delete_markers, read_markers
 from ..commit.new_files import NewFiles
-from ..commit.rollback.execution import drop_requested, pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import Transaction, begin, expect, publish
@@ -36,6 +35,7 @@ from ..errors import (
     PartlyDone,
 )
 from ..file_names import parse_base_file
+from ..rollback.execution import drop_requested, pending_rollback, roll_back
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action, Instant, State
 from .afterwards import Afterwards, settled

@@ -21,7 +21,6 @@ from ..commit.liveness import (
 )
 from ..commit.markers import delete_markers
 from ..commit.new_files import staging_folder
-from ..commit.rollback.execution import drop_attempt, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.shown_plans import shown_at, staged_attempts
 from ..commit.times import Times
@@ -29,6 +28,7 @@ from ..commit.transaction import Transaction
 from ..concurrency import at_once
 from ..errors import LockBusy
 from ..file_names import OWN_FOLDER
+from ..rollback.execution import drop_attempt, roll_back
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant, State

@@ -25,13 +25,13 @@ from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.liveness import lease_name
 from ..commit.markers import CREATE, Marker
 from ..commit.new_files import NewFiles
-from ..commit.rollback.execution import pending_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction, begin, expect, publish
 from ..concurrency import at_once
 from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
+from ..rollback.execution import pending_rollback, roll_back
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
 from .afterwards import Afterwards, settled

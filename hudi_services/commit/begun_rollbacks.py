@@ -14,7 +14,6 @@ from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
 from .conflicts import recover_hint
 from .liveness import is_stale_rollback
-from .rollback.restored import touched_groups
 from .settings import TransactionSettings
 
 
@@ -44,7 +43,7 @@ def check_stays(table: Snapshot, groups: Collection[FileGroupId], settings: Tran
     Raises NeedsRecovery when no process works at that rollback any more.
     """
     for rollback, target in begun_rollbacks(table):
-        if not touched_groups(table.timeline.read_commit(target)).isdisjoint(groups):
+        if not table.timeline.read_commit(target).touched_groups.isdisjoint(groups):
             raise not_yet_rolled_back(table, rollback, target, settings)
 
 

@@ -16,7 +16,6 @@ from ..attempts.write_attempt import WriteAttempt
 from ..codecs.clustering_plan import encode_requested_replace
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.expectations import FilesStored
-from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.settings import transaction_settings
 from ..commit.written_groups import (
@@ -36,6 +35,7 @@ from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
 from ..options import clean_keys, writing_keys
 from ..process import peak_bytes
+from ..rollback.failed_writes import roll_back_failed_writes
 from ..rows.conservation import Checksum
 from ..runs.metadata_services import metadata_services
 from ..runs.report import Check, CheckResult, InOut, Report

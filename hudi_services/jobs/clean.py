@@ -11,11 +11,11 @@ from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
-from ..commit.rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
 from ..commit.settings import TransactionSettings, transaction_settings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
 from ..options import Options, clean_keys, lock_keys
 from ..recovery.findings import abandoned
+from ..rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import DeletedRow, KeptRow, PendingCleanRow, RetentionRow

@@ -11,12 +11,12 @@ from functools import partial
 
 from ..attempts.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
-from ..commit.rollback.execution import Rollbacks, pending_rollback
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import HudiServicesError
 from ..recovery.findings import Decision, Finding, decide
+from ..rollback.execution import Rollbacks, pending_rollback
 from ..runs.report import sentence
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action

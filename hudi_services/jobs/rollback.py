@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from ..commit.liveness import liveness
-from ..commit.rollback.completed import check_completed_rollback, check_is_newest
-from ..commit.rollback.undo_clustering import check_undo
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
+from ..rollback.completed import check_completed_rollback, check_is_newest
+from ..rollback.undo_clustering import check_undo
 from ..runs.report import Report
 from ..runs.request import RepairRequest
 from ..snapshot import Snapshot

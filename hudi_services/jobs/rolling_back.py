@@ -9,8 +9,14 @@ from ..codecs.rollback_plan import RollbackPlan
 from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.critical_section import critical_section
 from ..commit.liveness import is_stale_rollback
-from ..commit.rollback.completed import refuse_other_writers
-from ..commit.rollback.execution import (
+from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.timeline_copies import remove_instant
+from ..commit.times import Times
+from ..errors import ConflictError, LockBusy, NothingToDo
+from ..model import FileSlice
+from ..options import commit_keys
+from ..rollback.completed import refuse_other_writers
+from ..rollback.execution import (
     clear_traces,
     is_still_completed,
     pending_rollback,
@@ -18,13 +24,7 @@ from ..commit.rollback.execution import (
     resume_rollback,
     roll_back,
 )
-from ..commit.rollback.requests import unfit_markers
-from ..commit.settings import TransactionSettings, transaction_settings
-from ..commit.timeline_copies import remove_instant
-from ..commit.times import Times
-from ..errors import ConflictError, LockBusy, NothingToDo
-from ..model import FileSlice
-from ..options import commit_keys
+from ..rollback.requests import unfit_markers
 from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import PartitionRow, RollbackRow, VisibleAgainRow

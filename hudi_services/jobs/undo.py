@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ..commit.rollback.undo_clustering import check_undo, completed_clustering
 from ..commit.settings import TransactionSettings
 from ..model import FileSlice
+from ..rollback.undo_clustering import check_undo, completed_clustering
 from ..runs.report import Report
 from ..runs.request import RepairRequest
 from ..snapshot import Snapshot

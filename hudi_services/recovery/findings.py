@@ -26,10 +26,15 @@ from ..commit.conflicts import input_changes
 from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness
 from ..commit.markers import marker_folder, read_markers
 from ..commit.newest_files import check_superseded
-from ..commit.rollback.execution import completed_twin, is_still_completed, pending_rollback, without_target
-from ..commit.rollback.requests import unfit_markers
 from ..commit.settings import TransactionSettings
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, SymbolicLink
+from ..rollback.execution import (
+    completed_twin,
+    is_still_completed,
+    pending_rollback,
+    without_target,
+)
+from ..rollback.requests import unfit_markers
 from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State

@@ -12,7 +12,6 @@ import pytest
 
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.markers import create_marker, read_markers
-from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import (
@@ -27,6 +26,7 @@ from hudi_services.errors import (
 )
 from hudi_services.file_names import base_file_name, new_file_id
 from hudi_services.jobs import clustering
+from hudi_services.rollback.execution import roll_back
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot

@@ -10,7 +10,6 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback.execution import plan_rollback, resume_rollback, roll_back
 from hudi_services.commit.times import Times
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery
 from hudi_services.file_names import parse_base_file
@@ -18,6 +17,7 @@ from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
+from hudi_services.rollback.execution import plan_rollback, resume_rollback, roll_back
 from hudi_services.runs.report import Report
 from hudi_services.runs.report import State as Outcome
 from hudi_services.storage import Storage

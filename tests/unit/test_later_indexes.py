@@ -320,7 +320,7 @@ def test_keys_of_too_many_rows_are_not_read_under_the_lock(
     path = unpack(release, tmp_path)
     updated, inserted = newest_ts(path), open_local(path).timeline.completed_writes()[-2].ts
     bootstrap(path)
-    monkeypatch.setattr("hudi_services.commit.rollback.later_indexes._MOST_ROWS", 1)
+    monkeypatch.setattr("hudi_services.rollback.later_indexes._MOST_ROWS", 1)
     rolled_back(path, updated)
     assert_right(path)
     before = kept(path)

@@ -45,6 +45,7 @@ ROWS = [
     {"snapshot", "derived_indexes"},
     {"metadata_updates"},
     {"commit", "engine"},
+    {"rollback"},
     {"attempts", "rows"},
     {"rewriting"},
     {"new_tables"},

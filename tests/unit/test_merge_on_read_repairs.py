@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback.earlier import Earlier
-from hudi_services.commit.rollback.restored_keys import restored_keys
 from hudi_services.commit.times import Times
 from hudi_services.errors import ConfigError, ConflictError, NothingToDo
 from hudi_services.file_names import log_file_name
@@ -26,6 +24,8 @@ from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.rollback.lasting import lasting_in
 from hudi_services.metadata_updates.sync import sync_repair
 from hudi_services.model import CommitMetadata
+from hudi_services.rollback.earlier import Earlier
+from hudi_services.rollback.restored_keys import restored_keys
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant
 from hudi_services.timeline.instant import State as Progress

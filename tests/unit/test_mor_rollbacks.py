@@ -9,12 +9,17 @@ import pytest
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
 from hudi_services.commit.newest_files import check_superseded
-from hudi_services.commit.rollback.execution import is_still_completed, pending_rollback, resume_rollback, roll_back
 from hudi_services.commit.timeline_copies import remove_instant
 from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.rollback.execution import (
+    is_still_completed,
+    pending_rollback,
+    resume_rollback,
+    roll_back,
+)
 from hudi_services.snapshot import open_snapshot, refresh
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage

@@ -21,7 +21,6 @@ import pytest
 from hudi_services import concurrency, table_config
 from hudi_services.clock import SystemClock
 from hudi_services.commit.checkpoints import checkpoint_folder
-from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError, NothingToDo
@@ -31,6 +30,7 @@ from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.options import resolve
 from hudi_services.orphan_files import data_files
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
+from hudi_services.rollback.execution import roll_back
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot

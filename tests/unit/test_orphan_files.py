@@ -16,7 +16,6 @@ from hudi_services.clock import SystemClock
 from hudi_services.codecs import avro
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
-from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, NothingToDo
@@ -28,6 +27,7 @@ from hudi_services.options import resolve
 from hudi_services.orphan_files import find
 from hudi_services.orphan_files.find import find_orphan_files
 from hudi_services.orphan_files.model import Ages, Findings, Kept, OrphanKind
+from hudi_services.rollback.execution import roll_back
 from hudi_services.runs.request import CleanRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.storage import FileInfo, Storage

@@ -15,7 +15,6 @@ from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, en
 from hudi_services.commit.checkpoints import checkpoint_folder
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import (
     CheckFailed,
@@ -34,6 +33,7 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.model import CommitMetadata, FileSlice, WriteStat
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
+from hudi_services.rollback.execution import plan_rollback
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.request import (
     CleanRequest,

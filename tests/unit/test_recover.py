@@ -13,11 +13,11 @@ import pytest
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.lease import Lease
-from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
 from hudi_services.options import resolve
+from hudi_services.rollback.execution import plan_rollback
 from hudi_services.runs.report import Report, State
 from hudi_services.runs.report_rows import Values
 from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest

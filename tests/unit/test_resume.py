@@ -25,7 +25,6 @@ from hudi_services.commit.checkpoints import (
 )
 from hudi_services.commit.conflicts import StaleInput
 from hudi_services.commit.markers import read_markers
-from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, JobLost, NothingToDo, PartlyDone, StorageError
@@ -37,6 +36,7 @@ from hudi_services.orphan_files.model import OrphanKind
 from hudi_services.rewriting.resume import rewrite_once
 from hudi_services.rewriting.rewrite import RewriteResult
 from hudi_services.rewriting.task import RewriteTask
+from hudi_services.rollback.execution import roll_back
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.runs.report import Report

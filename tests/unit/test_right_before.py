@@ -12,7 +12,6 @@ import pytest
 from hudi_services.codecs import avro
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
-from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean as cleaning
@@ -21,6 +20,7 @@ from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.options import resolve
+from hudi_services.rollback.execution import plan_rollback
 from hudi_services.runs.report import State as Outcome
 from hudi_services.runs.request import IndexRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage

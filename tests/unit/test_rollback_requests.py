@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.rollback_plan import RollbackRequest
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback.requests import rollback_requests
 from hudi_services.errors import CorruptFile
 from hudi_services.model import CommitMetadata, WriteStat
+from hudi_services.rollback.requests import rollback_requests
 from hudi_services.timeline.instant import Action, State
 
 from .repairs import P

@@ -5,28 +5,17 @@
 
 from collections.abc import Collection, Iterator
 
-from ...codecs.rollback_plan import RollbackPlan
-from ...file_names import parse_log_file
-from ...metadata.records.keys import RECORD_INDEX
-from ...metadata_updates.rollback.lasting import lasting_in
-from ...metadata_updates.rollback.restored import Restored
-from ...model import CommitMetadata, FileSlice, WriteStat
-from ...snapshot import Snapshot
-from ...table.view import FileGroupId
-from ...timeline.instant import Action, Instant
+from ..codecs.rollback_plan import RollbackPlan
+from ..file_names import parse_log_file
+from ..metadata.records.keys import RECORD_INDEX
+from ..metadata_updates.rollback.lasting import lasting_in
+from ..metadata_updates.rollback.restored import Restored
+from ..model import CommitMetadata, FileSlice, WriteStat
+from ..snapshot import Snapshot
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant
 from .earlier import slices_with
 from .restored_keys import restored_keys
-
-
-def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
-    """The file groups that a commit wrote to."""
-    return [(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats]
-
-
-def touched_groups(commit: CommitMetadata) -> set[FileGroupId]:
-    """The file groups that a commit wrote to or replaced."""
-    replaced = {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
-    return replaced.union(written_groups(commit))
 
 
 def changes_keys(commit: CommitMetadata) -> bool:
@@ -37,7 +26,7 @@ def changes_keys(commit: CommitMetadata) -> bool:
 
 
 def is_log(stat: WriteStat) -> bool:
-    """Whether the stat is that of a log file."""
+    """Whether the stat is that of a log file, by its name."""
     return parse_log_file("", stat.path.rpartition("/")[2], 0) is not None
 
 
@@ -57,9 +46,9 @@ def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitM
     if clustering is not None:
         groups = _inputs(table, clustering)
     elif commit is not None:
-        groups = touched_groups(commit)
+        groups = commit.touched_groups
         if changes_keys(commit):
-            gone = tuple(slices_with(table, plan.ts, set(written_groups(commit))))
+            gone = tuple(slices_with(table, plan.ts, set(commit.written_groups)))
     else:
         return None
     slices = tuple(_live(table, groups))

@@ -7,13 +7,13 @@ Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWr
 
 from dataclasses import dataclass
 
-from ...codecs.rollback_plan import RollbackRequest
-from ...file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
-from ...limits import LARGEST_LOG
-from ...log_files.log_reader import read_log_blocks
-from ...log_files.log_writer import encode_rollback_command
-from ...model import LogFile, path_in
-from ...snapshot import Snapshot
+from ..codecs.rollback_plan import RollbackRequest
+from ..file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
+from ..limits import LARGEST_LOG
+from ..log_files.log_reader import read_log_blocks
+from ..log_files.log_writer import encode_rollback_command
+from ..model import LogFile, path_in
+from ..snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

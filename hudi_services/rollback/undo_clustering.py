@@ -6,14 +6,14 @@ long as no writer wrote to either. Rows that were written to other file groups s
 
 from collections.abc import Sequence
 
-from ...base_files.slices import describe
-from ...codecs.clustering_plan import SliceInfo
-from ...errors import CheckFailed, ConfigError, ConflictError
-from ...model import CommitMetadata, FileSlice
-from ...snapshot import Snapshot
-from ...table.view import FileGroupId
-from ...timeline.instant import Action, Instant
-from ..newest_files import check_newest
+from ..base_files.slices import describe
+from ..codecs.clustering_plan import SliceInfo
+from ..commit.newest_files import check_newest
+from ..errors import CheckFailed, ConfigError, ConflictError
+from ..model import CommitMetadata, FileSlice
+from ..snapshot import Snapshot
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant
 from .completed import (
     check_not_being_cleaned,
     check_not_first,
@@ -22,7 +22,6 @@ from .completed import (
 )
 from .earlier import Earlier
 from .later_indexes import check_indexes
-from .restored import touched_groups, written_groups
 
 
 def completed_clustering(table: Snapshot, ts: str) -> Instant:
@@ -48,10 +47,10 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
     check_not_savepointed(table, target.ts)
     check_not_first(table, target)
     commit = table.timeline.read_commit(target)
-    check_newest(table, written_groups(commit))
+    check_newest(table, commit.written_groups)
     _check_untouched(table, target, commit)
-    check_not_planned(table, written_groups(commit), target.ts)
-    changed = touched_groups(commit)
+    check_not_planned(table, commit.written_groups, target.ts)
+    changed = commit.touched_groups
     # Without the groups of the plan that were left out, because writers had changed them.
     groups = (group.slices for group in table.timeline.read_plan(target).groups)
     done = (some for some in groups if any((one.partition, one.file_id) in changed for one in some))

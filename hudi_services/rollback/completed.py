@@ -7,19 +7,25 @@ who restores.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ...errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
-from ...file_names import parse_base_file, parse_log_file
-from ...metadata_updates.rollback.lasting import may_be_merged
-from ...model import CommitMetadata, FileSlice
-from ...snapshot import Snapshot, pending_clusterings, pending_compactions
-from ...table.view import FileGroupId
-from ...timeline.instant import Action, Instant
-from ..conflicts import Prospect, pending_writes, prospect, recover_hint
-from ..settings import TransactionSettings
+from ..commit.conflicts import Prospect, pending_writes, prospect, recover_hint
+from ..commit.settings import TransactionSettings
+from ..errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFile,
+    NeedsRecovery,
+    NotFound,
+)
+from ..file_names import parse_base_file, parse_log_file
+from ..metadata_updates.rollback.lasting import may_be_merged
+from ..model import CommitMetadata, FileSlice
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant
 from .earlier import Earlier
 from .later_indexes import check_indexes
 from .requests import says_nothing
-from .restored import is_log, written_groups
+from .restored import is_log
 
 _TOO_LATE = "it cannot be rolled back any more"
 _KEEPS_ITS_PLAN = "restore the table to a savepoint with Apache Hudi: the plan of a compaction cannot be taken back"
@@ -102,7 +108,7 @@ def restored_slices(table: Snapshot, target: Instant, commit: CommitMetadata) ->
     ]
     if table.timeline.began_as(target) is Action.COMPACTION:
         # Of a file group without a base file, too.
-        rewritten = written_groups(commit)
+        rewritten = commit.written_groups
     groups = dict.fromkeys((*replaced, *rewritten))
     old = Earlier(table, target, sorted({partition for partition, _ in groups}))
     found: dict[FileGroupId, FileSlice] = {}
@@ -234,7 +240,7 @@ def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice
             hint="restore the table to a savepoint with Apache Hudi, or put the file back from a copy",
         )
     _check_not_merged(table, target)
-    check_not_planned(table, written_groups(commit), target.ts)
+    check_not_planned(table, commit.written_groups, target.ts)
     restored = restored_slices(table, target, commit)
     check_indexes(table, target, restored, commit)
     return restored

@@ -17,20 +17,20 @@ Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ...codecs.commit_metadata import UNKNOWN_OPERATION
-from ...codecs.rollback_plan import RollbackRequest
-from ...concurrency import at_once
-from ...errors import CorruptFile
-from ...file_names import parse_base_file, parse_log_file
-from ...log_files.log_reader import stored_blocks
-from ...model import CommitMetadata, LogFile, WriteStat, path_in
-from ...snapshot import Snapshot
-from ...storage import Storage
-from ...table.facts import TimelineFacts
-from ...table.partitions import StorageLister
-from ...table.view import slices_of
-from ...timeline.instant import Action, Instant, State
-from ..markers import Marker, marker_folder, read_markers
+from ..codecs.commit_metadata import UNKNOWN_OPERATION
+from ..codecs.rollback_plan import RollbackRequest
+from ..commit.markers import Marker, marker_folder, read_markers
+from ..concurrency import at_once
+from ..errors import CorruptFile
+from ..file_names import parse_base_file, parse_log_file
+from ..log_files.log_reader import stored_blocks
+from ..model import CommitMetadata, LogFile, WriteStat, path_in
+from ..snapshot import Snapshot
+from ..storage import Storage
+from ..table.facts import TimelineFacts
+from ..table.partitions import StorageLister
+from ..table.view import slices_of
+from ..timeline.instant import Action, Instant, State
 
 
 class BlockInstants:

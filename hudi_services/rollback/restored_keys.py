@@ -19,18 +19,18 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...base_files.slices import SliceSource
-from ...codecs.json_text import parse_json
-from ...errors import CorruptFile, NotFound
-from ...metadata.record_index.key_hash import HUDI, spread
-from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
-from ...metadata.record_index.locations import Location, millis_of
-from ...metadata.record_index.log_writing import MovedKeys, write_index_logs
-from ...metadata.record_index.shards import Shards
-from ...metadata.records.keys import RECORD_INDEX
-from ...model import FileSlice
-from ...snapshot import Snapshot
-from ..markers import marker_folder
+from ..base_files.slices import SliceSource
+from ..codecs.json_text import parse_json
+from ..commit.markers import marker_folder
+from ..errors import CorruptFile, NotFound
+from ..metadata.record_index.key_hash import HUDI, spread
+from ..metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
+from ..metadata.record_index.locations import Location, millis_of
+from ..metadata.record_index.log_writing import MovedKeys, write_index_logs
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
+from ..model import FileSlice
+from ..snapshot import Snapshot
 
 _P = TypeVar("_P")
 _T = TypeVar("_T")

@@ -4,13 +4,20 @@ With hoodie.clustering.enable.expirations, clusterings that were given up go, to
 Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
 """
 
-from ...snapshot import Snapshot, refresh
-from ...timeline.instant import Action, Instant, State
-from ..conflicts import pending_writes
-from ..critical_section import critical_section
-from ..liveness import Liveness, is_clustering, is_stale_rollback, last_written_millis, liveness, now_millis
-from ..settings import TransactionSettings
-from ..times import Times
+from ..commit.conflicts import pending_writes
+from ..commit.critical_section import critical_section
+from ..commit.liveness import (
+    Liveness,
+    is_clustering,
+    is_stale_rollback,
+    last_written_millis,
+    liveness,
+    now_millis,
+)
+from ..commit.settings import TransactionSettings
+from ..commit.times import Times
+from ..snapshot import Snapshot, refresh
+from ..timeline.instant import Action, Instant, State
 from .execution import pending_rollback, roll_back
 
 

@@ -20,11 +20,11 @@ after the rollback.
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ...base_files.slices import describe
-from ...derived_indexes.expression_index.index import ExpressionIndex, expression_indexes
-from ...errors import ConflictError, UnsupportedTable
-from ...metadata.record_index.shards import Shards
-from ...metadata.records.keys import (
+from ..base_files.slices import describe
+from ..derived_indexes.expression_index.index import ExpressionIndex, expression_indexes
+from ..errors import ConflictError, UnsupportedTable
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import (
     COLUMN_STATS,
     EXPRESSION_INDEX,
     PARTITION_STATS,
@@ -33,16 +33,16 @@ from ...metadata.records.keys import (
     bloom_filter_key,
     column_stats_key,
 )
-from ...metadata.table import MetadataTable
-from ...metadata_updates.rollback.lasting import lasting_in
-from ...metadata_updates.rollback.restored import (
+from ..metadata.table import MetadataTable
+from ..metadata_updates.rollback.lasting import lasting_in
+from ..metadata_updates.rollback.restored import (
     columns_without_range,
     logs_without_statistics,
     without_record,
 )
-from ...model import BaseFile, CommitMetadata, FileSlice, LogFile
-from ...snapshot import Snapshot
-from ...timeline.instant import Instant
+from ..model import BaseFile, CommitMetadata, FileSlice, LogFile
+from ..snapshot import Snapshot
+from ..timeline.instant import Instant
 from .restored import changes_keys
 
 _MOST_FILES = 10_000

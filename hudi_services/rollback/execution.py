@@ -24,36 +24,36 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from ...codecs.rollback_plan import (
+from ..codecs.rollback_plan import (
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ...concurrency import at_once
-from ...errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
-from ...file_names import parse_log_file
-from ...metadata.records.keys import RECORD_INDEX
-from ...metadata.table import MetadataTable
-from ...metadata_updates.narrow_ranges import keeps_ranges
-from ...metadata_updates.rollback.restored import Restored
-from ...metadata_updates.sync import sync_rollback
-from ...model import CommitMetadata, path_in
-from ...snapshot import Snapshot, live_names, refresh
-from ...table.facts import TimelineFacts
-from ...table.partitions import StorageLister
-from ...timeline.instant import Action, Instant, State
-from ..checkpoints import delete_checkpoints
-from ..conflicts import recover_hint
-from ..drafts import TimesSource
-from ..expectations import Expectation
-from ..heartbeat import heartbeat_path
-from ..liveness import rollback_lease_name
-from ..markers import delete_markers, read_markers
-from ..timeline_copies import keep_copies, kept_commit, remove_instant
-from ..times import Times
-from ..transaction import Transaction, begin, complete
+from ..commit.checkpoints import delete_checkpoints
+from ..commit.conflicts import recover_hint
+from ..commit.drafts import TimesSource
+from ..commit.expectations import Expectation
+from ..commit.heartbeat import heartbeat_path
+from ..commit.liveness import rollback_lease_name
+from ..commit.markers import delete_markers, read_markers
+from ..commit.timeline_copies import keep_copies, kept_commit, remove_instant
+from ..commit.times import Times
+from ..commit.transaction import Transaction, begin, complete
+from ..concurrency import at_once
+from ..errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
+from ..file_names import parse_log_file
+from ..metadata.records.keys import RECORD_INDEX
+from ..metadata.table import MetadataTable
+from ..metadata_updates.narrow_ranges import keeps_ranges
+from ..metadata_updates.rollback.restored import Restored
+from ..metadata_updates.sync import sync_rollback
+from ..model import CommitMetadata, path_in
+from ..snapshot import Snapshot, live_names, refresh
+from ..table.facts import TimelineFacts
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
 from .requests import BlockInstants, rollback_requests
 from .restored import restored

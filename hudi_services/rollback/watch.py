@@ -8,8 +8,8 @@ store, each look is a listing.
 import time
 from collections import defaultdict
 
-from ...timeline.active import Timeline
-from ...timeline.instant import Instant
+from ..timeline.active import Timeline
+from ..timeline.instant import Instant
 
 _SERVES_TIMES = 4
 

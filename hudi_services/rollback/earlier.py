@@ -8,14 +8,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...metadata.table import MetadataLister
-from ...model import FileSlice
-from ...snapshot import Snapshot
-from ...table.facts import AssumedFacts, compacted_file_groups, replaced_file_groups
-from ...table.partitions import StorageLister
-from ...table.view import FileGroupId, FileSystemView
-from ...timeline.archived import ArchivedTimes
-from ...timeline.instant import Action, Instant
+from ..metadata.table import MetadataLister
+from ..model import FileSlice
+from ..snapshot import Snapshot
+from ..table.facts import AssumedFacts, compacted_file_groups, replaced_file_groups
+from ..table.partitions import StorageLister
+from ..table.view import FileGroupId, FileSystemView
+from ..timeline.archived import ArchivedTimes
+from ..timeline.instant import Action, Instant
 
 
 @dataclass(frozen=True)
