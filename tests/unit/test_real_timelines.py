@@ -104,6 +104,16 @@ def test_commit_metadata_is_written_as_hudi_wrote_it(tables: Path, release: str,
     assert seen >= 3
 
 
+def schema_text(data: bytes) -> str:
+    return str(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
+
+
+def without_docs(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: without_docs(value) for key, value in tree.items() if key != "doc"}
+    return [without_docs(one) for one in tree] if isinstance(tree, list) else tree
+
+
 @ALL
 def test_plans_are_written_as_hudi_wrote_them(tables: Path, release: str, name: str) -> None:
     _, timeline = opened(tables, release, name)
@@ -118,18 +128,18 @@ def test_plans_are_written_as_hudi_wrote_them(tables: Path, release: str, name: 
             ours = encode_rollback_metadata(decode_rollback_metadata(data, path), release)
         if ours is not None:
             assert avro.read_container(ours, path) == avro.read_container(data, path)
-            assert len(ours) == len(data)
+            assert len(ours) - len(schema_text(ours)) <= len(data) - len(schema_text(data))
 
 
 @ALL
-def test_schemas_are_hudis_to_the_letter(tables: Path, release: str, name: str) -> None:
+def test_schemas_are_hudis_but_for_their_docs(tables: Path, release: str, name: str) -> None:
     _, timeline = opened(tables, release, name)
     for _, _, _, data in each_file(timeline):
         if data.startswith(avro.MAGIC):
-            text = fastavro.reader(io.BytesIO(data)).metadata["avro.schema"]
-            record = json.loads(text)["name"]
-            if record != "HoodieSavepointMetadata":
-                assert avro.load_schema(record, release).text == text
+            tree = json.loads(schema_text(data))
+            if tree["name"] != "HoodieSavepointMetadata":
+                text = json.dumps(without_docs(tree), separators=(",", ":"), ensure_ascii=False)
+                assert avro.load_schema(tree["name"], release).text == text
 
 
 @pytest.mark.parametrize("release", RELEASES)
