@@ -1,5 +1,6 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -123,25 +124,35 @@ def refresh(table: Snapshot) -> Snapshot:
     return refresh_beside(table, lambda: None)[0]
 
 
-def refresh_beside(table: Snapshot, last: Callable[[], T]) -> tuple[Snapshot, T]:
-    """As `refresh`, and what `last` returns, which is called beside the last request for what has changed."""
+def refresh_beside(table: Snapshot, last: Callable[[], T], *, holds: float = 0.0) -> tuple[Snapshot, T]:
+    """As `refresh`, and what `last` returns, which is called beside the requests for what has changed.
+
+    A look at the timeline of the metadata table holds for `holds` seconds while nothing is completed.
+    """
     storage, config = table.storage, table.config
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(3) as pool:
         listing = pool.submit(MetaFolder.list, storage)
+        beside = pool.submit(last)
+        ahead = None if table.metadata is None else _own_timeline(table.metadata.timeline, holds, pool)
         listed = storage.list_dir(config.timeline_path)[0] if config.timeline_path != TABLE_FOLDER else None
         meta = listing.result()
         if not meta.has_same_properties(table.meta):
             new = TableConfig.load(storage, clock=table.clock)
             listed = listed if new.timeline_path == config.timeline_path else None
             config = config if new == config else new
-        beside = pool.submit(last)
         try:
-            now = _look(storage, config, meta, table.clock, table, listed)
+            now = _look(storage, config, meta, table.clock, table, listed, ahead)
         except Outdated:
             now = _at_present(storage, config, table.clock)
         if now is not table:
             now = replace(now, check_held=table.check_held, on_wait=table.on_wait)
         return now, beside.result()
+
+
+def _own_timeline(known: Timeline, holds: float, pool: ThreadPoolExecutor) -> Callable[[], Timeline]:
+    if time.monotonic() - known.seen < holds:
+        return lambda: known
+    return pool.submit(known.reload).result
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
@@ -159,8 +170,12 @@ def _look(
     clock: Clock,
     known: Snapshot | None = None,
     listed: Iterable[FileInfo] | None = None,
+    ahead: Callable[[], Timeline] | None = None,
 ) -> Snapshot:
-    """The table with this configuration; `known` if it is still true. `listed` are the files of the timeline."""
+    """The table with this configuration; `known` if it is still true.
+
+    `listed` are the files of the timeline; `ahead` gives the timeline of the metadata table, read at the same time.
+    """
     if config.timeline_path == TABLE_FOLDER:
         listed = meta.files.values()
     had = known.metadata if known is not None and known.config is config else None
@@ -171,8 +186,11 @@ def _look(
         replaced = pool.submit(replaced_file_groups, timeline)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         if metadata_config is None:
-            assert had is not None
-            metadata: MetadataTable | None = had.beside(config, timeline, slices)
+            assert had is not None and known is not None
+            # When nothing was completed since `known`, nothing was between the two listings.
+            is_early = ahead is not None and _completed(timeline) <= _completed(known.timeline)
+            own_timeline = ahead() if ahead is not None and is_early else None
+            metadata: MetadataTable | None = had.beside(config, timeline, slices, own_timeline)
         else:
             folder, has_one = METADATA_TABLE_FOLDER, FILES in config.metadata_partitions
             files = pool.submit(storage.list_few, folder, MOST_FILES) if has_one else None
@@ -202,6 +220,10 @@ def with_instant(
         replaced = {**replaced, **dict.fromkeys(gone, instant.ts)}
     grown = _assembled(table.storage, table.config, table.meta, timeline, now, slices, replaced, table.clock)
     return replace(grown, check_held=table.check_held, on_wait=table.on_wait)
+
+
+def _completed(timeline: Timeline) -> set[str]:
+    return {instant.file_name for instant in timeline.instants if instant.is_completed}
 
 
 def _is_still(known: Snapshot, config: TableConfig, timeline: Timeline, metadata: MetadataTable | None) -> bool:

@@ -10,9 +10,9 @@ file goes last, because an instant without it would look pending. The metadata t
 Source: TimelineArchiverV1, TimelineArchiverV2 of Apache Hudi.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -191,13 +191,16 @@ def _read(timeline: Timeline, instants: Sequence[Instant]) -> list[StoredInstant
 def _delete(
     config: TableConfig, timeline: Timeline, instants: Sequence[Instant], check_held: Callable[[], None]
 ) -> None:
-    storage, seen = timeline.storage, -math.inf
-    marked = {folder.rpartition("/")[2] for folder in storage.list_dir(f"{config.meta_path}/.temp")[1]}
+    storage, seen = timeline.storage, time.monotonic()
+    temporary = f"{config.meta_path}/.temp"
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(storage.list_dir, temporary)
+        check_held()
+    marked = {folder.rpartition("/")[2] for folder in listing.result()[1]}
     files = [file for one in instants for file in timeline.files_of(one.ts, one.action)]
     lower = [timeline.path(file.file_name) for file in files if not file.is_completed]
-    check_held()
     for ts in [one.ts for one in instants if one.ts in marked]:
-        storage.delete_tree(f"{config.meta_path}/.temp/{ts}")
+        storage.delete_tree(f"{temporary}/{ts}")
     if lower:
         storage.delete_all(lower, lambda count: None)
     # One after the other: a newer instant that is gone before an older one would hide its files.

@@ -75,7 +75,8 @@ class WriteAttempt:
         table, left = self.table, list[str]()
         try:
             due = self._claim_next()
-            with critical_section(table, f"begin the {self._operation}", self._settings, left=left) as current:
+            what = f"begin the {self._operation}"
+            with critical_section(table, what, self._settings, commits=False, left=left) as current:
                 times = Times(current, self._settings.skew_millis, is_writer=True, due=due)
                 current = self._first(current, times.next)
                 ts = times.next()

@@ -285,7 +285,7 @@ class BaseFileSlices:
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         base = self._base(one)
-        return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)))
+        return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)), base.content)
 
     def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
         return self

@@ -105,8 +105,7 @@ def _changed(table: Snapshot, since: str, until: str, previous: CleanMetadata | 
 def _partitions(table: Snapshot, commits: Iterable[Instant], *, all_written: bool = False) -> set[str]:
     """The partitions where `commits` replaced slices or file groups; with `all_written`, all that they wrote to."""
     found: set[str] = set()
-    for instant in commits:
-        commit = table.timeline.read_commit(instant)
+    for instant, commit in table.timeline.read_commits(commits):
         only_updates = instant.action is Action.COMMIT and commit.operation in _ADDS_SLICES and not all_written
         found |= {
             partition

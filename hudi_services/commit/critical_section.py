@@ -20,7 +20,8 @@ from .settings import TransactionSettings
 from .times import Times, refuse_ahead
 
 _LOOK_HOLDS_SECONDS = 1.0
-"""For how long the look of the beginning may stand for the first check: a lease outlives its last renewal by fifty."""
+"""For how long the look of the beginning may stand for the first check: a lease outlives its last renewal by fifty.
+As long, a look at the metadata table just before may stand where nothing is written to it."""
 
 
 @contextmanager
@@ -35,14 +36,16 @@ def critical_section(
     repairs: str | None = None,
     completes: str = "",
     beside_writers: bool = False,
+    commits: bool = True,
     left: list[str] | None = None,
 ) -> Iterator[Snapshot]:
     """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
 
     `own` is the instant that the caller works at. `plan` is the instant of a plan that replaces file groups, see
     `conflicts.prospect`. `completes` names the change that is complete when the body ends. `beside_writers`: the action
-    changes nothing that writers use, and is not refused while they are at work. `left` gets the paths of old files of
-    the lease, for a caller that deletes more.
+    changes nothing that writers use, and is not refused while they are at work. An action that does not write to the
+    metadata table (`commits`) takes a look at it just before for the present. `left` gets the paths of old files of the
+    lease, for a caller that deletes more.
 
     The table's `check_held` raises ConflictError when the lease of the table, the lock, or the caller's own `lease` was
     lost.
@@ -54,7 +57,8 @@ def critical_section(
     wait, done = replace(settings.lock_wait, on_wait=table.on_wait), False
     lock = settings.lock.lock(table.storage, wait)
     try:
-        with _locked(table, action, lock, wait, lease, left) as (hold, current):
+        holds = 0.0 if commits else _LOOK_HOLDS_SECONDS
+        with _locked(table, action, lock, wait, lease, left, holds) as (hold, current):
             current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
             check_timeline(current.timeline, current.storage)
             if not beside_writers:
@@ -74,7 +78,13 @@ def critical_section(
 
 @contextmanager
 def _locked(
-    table: Snapshot, action: str, lock: TableLock, wait: LockWait, lease: Lease | None, left: list[str] | None
+    table: Snapshot,
+    action: str,
+    lock: TableLock,
+    wait: LockWait,
+    lease: Lease | None,
+    left: list[str] | None,
+    holds: float,
 ) -> Iterator[tuple["_Hold", Snapshot]]:
     """Our lease of the table and Hudi's lock, and the table as it is then.
 
@@ -85,7 +95,7 @@ def _locked(
         own = Lease(table.storage, TABLE_LEASE, action, seconds, wait.on_wait, confirmed=False, left=left)
         with own, lock:
             hold = _Hold(lock, own, lease)
-            current, is_ours = refresh_beside(table, hold.begin)
+            current, is_ours = refresh_beside(table, hold.begin, holds=holds)
             if is_ours:
                 yield hold, current
                 return

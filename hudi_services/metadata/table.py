@@ -122,12 +122,15 @@ class MetadataTable:
         """A new snapshot of the metadata table, with the same snapshot of the table."""
         return self.beside(self.table_config, self.data_timeline, self.slices)
 
-    def beside(self, table_config: TableConfig, data_timeline: Timeline, slices: SliceSource) -> "MetadataTable":
+    def beside(
+        self, table_config: TableConfig, data_timeline: Timeline, slices: SliceSource, timeline: Timeline | None = None
+    ) -> "MetadataTable":
         """The metadata table as it is now, beside another snapshot of the table, under the same configuration.
 
         Nothing in its partitions changes that its timeline does not tell: what was listed stays, if that is the same.
+        `timeline` is its timeline as it is now, if that was read already.
         """
-        timeline = self.timeline.reload()
+        timeline = timeline or self.timeline.reload()
         now = replace(self, table_config=table_config, data_timeline=data_timeline, slices=slices, timeline=timeline)
         if timeline.saw_the_same(self.timeline):
             now._listed.update(self._listed)
@@ -252,6 +255,12 @@ class MetadataTable:
         """A reader of the records of a partition, as of its first read."""
         return PartitionReader(partial(self._open_groups, partition))
 
+    def read_ahead(self, partitions: Iterable[str]) -> None:
+        """Read the small files of the file groups of some partitions at the same time; the process keeps them."""
+        self.look_into(partitions := [*partitions])
+        slices = [(group, self._group_files(group)) for one in partitions for group in self.file_groups(one)]
+        at_once(lambda one: one[1].read_small(one[0]), slices)
+
     def files_partition(self) -> dict[str, dict[str, int]]:
         """The whole listing: data partition -> file name -> size in bytes."""
         records = {record.key: record for record in self.reader(FILES).scan()}
@@ -283,10 +292,12 @@ class MetadataTable:
     def open_group(self, group: FileSlice) -> FileGroupReader:
         """A reader of one of the `file_groups`. Raises CorruptFile, and Outdated when a listed file was deleted."""
         try:
-            files = GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._found(group.partition))
-            return FileGroupReader(files, group, self.blocks, self.committed)
+            return FileGroupReader(self._group_files(group), group, self.blocks, self.committed)
         except NotFound as error:
             raise Outdated.of(error) from error
+
+    def _group_files(self, group: FileSlice) -> GroupFiles:
+        return GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._found(group.partition))
 
     @property
     def index_definitions(self) -> bytes | None:

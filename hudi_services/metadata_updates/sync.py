@@ -111,6 +111,7 @@ def rehearse_commit(metadata: MetadataTable, change: Change) -> None:
     What does not change meanwhile is not read again then. Nothing is written, and errors are left to `sync_commit`.
     """
     with suppress(HudiServicesError):
+        metadata.read_ahead(one for one in (COLUMN_STATS, PARTITION_STATS) if one in metadata.partitions)
         records, _ = _records_of(metadata, change)
         _hidden(metadata, change.instant, records)
 

@@ -232,14 +232,16 @@ def _read_tail(ranges: FileRanges, name: str) -> bytes:
 T = TypeVar("T")
 
 
-def using_footer(storage: Storage, path: str, size: int, take: Callable[[Footer], T]) -> T:
-    """The result of `take` for the footer of a file of `size` bytes. Raises CorruptFile and NotFound.
+def using_footer(storage: Storage, path: str, size: int, take: Callable[[Footer], T], content: bytes = b"") -> T:
+    """The result of `take` for the footer of a file of `size` bytes; `content` as for `read_footer`.
+
+    Raises CorruptFile and NotFound.
 
     May be called for several files at once: each footer is released after `take`, since all footers together, with
     their bloom filters, would take much memory.
     """
     name = storage.full_path(path)
-    tail = _read_tail(FileRanges(storage, path, size), name)
+    tail = _read_tail(FileRanges(storage, path, size, content), name)
     with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
         return take(parse_footer(tail, name))
 

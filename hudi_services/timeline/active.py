@@ -8,11 +8,12 @@ Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 from ..clock import Clock, next_instant
@@ -36,6 +37,7 @@ from .layout import Layout, layout_for
 _WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
 _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
 _ACTION_NAMES = frozenset(action.value for action in Action)
+_COMMITS_AT_ONCE = 16
 _ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
 
 
@@ -62,6 +64,8 @@ class Timeline:
     """The contents of the files that this process has published since the listing, by file name."""
     create_schema: str | None = None
     """The Avro schema (JSON) of the table's creation."""
+    seen: float = field(default_factory=time.monotonic, compare=False)
+    """When it was listed, by the monotonic clock of the process that did."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, listed: Iterable[FileInfo] | None = None) -> "Timeline":
@@ -84,6 +88,7 @@ class Timeline:
 
         Files that are not instants are skipped; a missing folder gives an empty timeline.
         """
+        seen = time.monotonic()
         files: dict[str, FileInfo] = {}
         begun: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
@@ -99,7 +104,7 @@ class Timeline:
         ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
         sizes = {name: info.size for name, info in files.items()}
         written = {name: info.mtime_millis for name, info in files.items()}
-        return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history, files)
+        return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history, files, seen=seen)
 
     def reload(self) -> "Timeline":
         """A new snapshot of the same folder."""
@@ -112,7 +117,7 @@ class Timeline:
         files = [*self.files.values(), FileInfo(self.path(instant.file_name), len(content), now)]
         grown = Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history, files)
         own = {**self.own, instant.file_name: content}
-        return replace(grown, own=own, create_schema=self.create_schema)
+        return replace(grown, own=own, create_schema=self.create_schema, seen=self.seen)
 
     def saw_the_same(self, other: "Timeline") -> bool:
         """Whether both snapshots listed the same files, with the same sizes, modification times and tags."""
@@ -220,6 +225,12 @@ class Timeline:
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """The metadata of a commit, deltacommit or replacecommit; the forecast of an inflight one."""
         return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def read_commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Instants with their metadata, as `read_commit` gives it; a few are read at the same time."""
+        left = iter(instants)
+        while some := list(islice(left, _COMMITS_AT_ONCE)):
+            yield from zip(some, at_once(self.read_commit, some), strict=True)
 
     @cached_property
     def schema(self) -> TableSchema | None:

@@ -74,10 +74,19 @@ class LsmArchive:
     def number(self) -> int | None:
         """The number of the manifest that counts, None when there is no archive. Raises CorruptFile."""
         with ThreadPoolExecutor(1) as pool:
-            number = pool.submit(self._version)
+            version = pool.submit(self._version)
             # Listed at the same time: a file that is newer than the listing is read all the same.
-            _ = self.listed
-            return number.result()
+            listed = self.manifests
+            number = version.result()
+        # The version file is missing between its deletion and its re-creation.
+        return max(listed, default=None) if number is None else number
+
+    def grown(self, number: int, sizes: Mapping[str, int], written: Mapping[str, int]) -> "LsmArchive":
+        """The archive with the manifest `number`, which names `sizes`; `written` are its new files with their sizes."""
+        found = LsmArchive(self.storage, self.folder)
+        new = {name: FileInfo(self.path(name), size, 0) for name, size in written.items()}
+        found.__dict__.update(number=number, sizes=sizes, listed={**self.listed, **new})
+        return found
 
     @property
     def manifests(self) -> tuple[int, ...]:
@@ -123,9 +132,6 @@ class LsmArchive:
         try:
             return int(self.storage.read(self.path(VERSION_FILE), SMALL_FILE))
         except NotFound:
-            # The version file is missing between its deletion and its re-creation.
-            names = (info.name for info in self.storage.list_dir(self.folder)[0])
-            matches = (_MANIFEST.fullmatch(name) for name in names)
-            return max((int(match[1]) for match in matches if match), default=None)
+            return None
         except ValueError as e:
             raise CorruptFile(f"{self._full_path(VERSION_FILE)} holds no manifest number") from e

@@ -49,13 +49,15 @@ _SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LsmArchiveWriter:
     """The writer of the archive in `folder`. Raises ConfigError where the store cannot let one archival count."""
 
     storage: Storage
     folder: str
     form: ArchiveForm
+    _written: LsmArchive | None = None
+    """The archive as this writer has left it, under the lock that it still holds."""
 
     def __post_init__(self) -> None:
         check_replaces(self.storage, "the archive of a timeline")
@@ -72,6 +74,8 @@ class LsmArchiveWriter:
         return [name]
 
     def compact(self, check_held: Callable[[], None]) -> list[str]:
+        if self._written is not None and not self._needs_compaction(self._written):
+            return []
         made: list[str] = []
         archive = LsmArchive(self.storage, self.folder)
         for level in range(_TOP_LEVEL):
@@ -82,6 +86,10 @@ class LsmArchiveWriter:
             made.append(self._merge(archive, candidates, check_held))
         self._drop_old(LsmArchive(self.storage, self.folder) if made else archive, len(made), check_held)
         return made
+
+    def _needs_compaction(self, archive: LsmArchive) -> bool:
+        is_merged = any(_candidates(archive, level, self.form) for level in range(_TOP_LEVEL))
+        return is_merged or len(archive.manifests) > self.form.manifests
 
     def _merge(self, archive: LsmArchive, files: Sequence[LsmFile], check_held: Callable[[], None]) -> str:
         first, last = min(one.first for one in files), max(one.last for one in files)
@@ -114,10 +122,13 @@ class LsmArchiveWriter:
         for one in archive.manifests:
             if one >= number:
                 self.storage.delete(archive.path(manifest_name(one)))
-        entries = [{"fileName": one, "fileLen": size} for one, size in {**others, name: len(data)}.items()]
+        sizes = {**others, name: len(data)}
+        entries = [{"fileName": one, "fileLen": size} for one, size in sizes.items()]
+        manifest = json.dumps({"files": entries}, indent=2).encode()
         check_held()
-        self.storage.create(archive.path(manifest_name(number)), json.dumps({"files": entries}, indent=2).encode())
+        self.storage.create(archive.path(manifest_name(number)), manifest)
         self._count(archive, number)
+        self._written = archive.grown(number, sizes, {name: len(data), manifest_name(number): len(manifest)})
 
     def _count(self, archive: LsmArchive, number: int) -> None:
         """Let the manifest `number` count, unless another process that had lost its lock has written since."""

@@ -7,7 +7,7 @@ rows that were to be written. Source: HoodieAppendHandle of Apache Hudi.
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,7 @@ from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
-from ..small_files import FileRanges
+from ..small_files import FileRanges, with_small_files
 from ..storage import Storage
 from ..table.new_logs import NewLog
 from .comparable_rows import check_merge, comparing, have_nulls, may_have_nulls
@@ -201,9 +201,13 @@ class _NewLogFile:
         task, target = self._task, self._task.schema.target
         log = parse_log_file(task.partition, task.log.name, size)
         assert log is not None, "it is the name of a log file"
-        (content,) = log_contents(
-            task.storage, FileSlice(task.partition, log.file_id, log.instant, None, (log,)), lambda instant: True
-        )
+        may_not_merge = self._has_rows and (self._has_nulls or bool(self._comparing))
+        appended = task.appended if may_not_merge else replace(task.appended, base_file=None, log_files=())
+        # What the merge may need is read beside the new file.
+        whole = with_small_files(task.storage, replace(appended, log_files=(*appended.log_files, log)))
+        *older, log = whole.log_files
+        appended = replace(whole, log_files=tuple(older))
+        (content,) = log_contents(task.storage, replace(whole, base_file=None, log_files=(log,)), lambda instant: True)
         found = Checksum()
 
         def add(schema: FileSchema, records: pa.Table) -> None:
@@ -218,8 +222,8 @@ class _NewLogFile:
                 f"it, {self._meant} were to be; {content.problem or 'or other deletes'})",
                 hint="nothing was committed; please report this with the input",
             )
-        if self._has_rows and (self._has_nulls or may_have_nulls(task.storage, task.appended, self._comparing)):
-            check_merge(task.source, task.storage.root, task.appended, log, task.instant)
+        if may_not_merge and (self._has_nulls or may_have_nulls(task.storage, appended, self._comparing)):
+            check_merge(task.source, task.storage.root, appended, log, task.instant)
         return columns
 
     def _stored_deletes(self, content: LogContent) -> list[bytes]:

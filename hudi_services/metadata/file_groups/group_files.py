@@ -42,6 +42,12 @@ class GroupFiles:
             files.append(base)
         return dict(zip(files, at_once(self._read, files), strict=True))
 
+    def read_small(self, file_slice: FileSlice) -> None:
+        """Read the small files of the slice into the cache of this process. Raises NotFound and CorruptFile."""
+        found = (self.listed.get(file.name) for file in file_slice.files)
+        small = [file for file in found if file is not None and file.tag and file.size <= _WHOLE]
+        at_once(lambda file: shared_cache().read(self.storage, file, LARGEST_LOG), small)
+
     def ranges(self, base: BaseFile) -> RangeReader:
         """A reader of parts of a base file. Its reads raise Outdated when the file was deleted."""
         listed = self.listed.get(base.name)
