@@ -99,7 +99,7 @@ bench-plan: install-dev ## Planning over 10 thousand, 100 thousand and a million
 bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under one memory limit: many minutes
 	$(RUN) scripts/bench_growth.py
 
-count-requests: install-dev ## What one execute asks the storage for, and its seconds with 30 ms a request
+count-requests: install-dev ## What commands ask the storage for, and their seconds with 30 ms a request
 	$(RUN) scripts/count_requests.py
 
 read-matrix: install-dev ## What every reader makes of our tables and Hudi's, for docs/readers.md: half an hour and more

@@ -6,10 +6,12 @@ files; the drafts of cleans, rollbacks, repairs and new indexes are in the modul
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from ..base_files.new_file import NewFile
 from ..codecs.compaction_plan import COMPACT
+from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex, renamed_records
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
@@ -22,6 +24,7 @@ from ..timeline.instant import Instant
 from .conflicts import pending_writes
 from .expectations import Expectation
 from .new_files import path_at
+from .newest_files import read_ahead
 from .rolling_metadata import RollingMetadata
 
 TimesSource = Callable[[], str]
@@ -102,9 +105,14 @@ class CommitDraft:
         return frozenset(one.stat.path for one in self.files)
 
     def rehearse(self, table: Snapshot) -> None:
-        """Read what `sync` needs, before the lock is taken, of the table as it is known."""
+        """Read what `sync` and the check of the newest files need, before the lock is taken, of the table as known."""
+        change = self._change(table)
+        stats = [one.stat for one in self.files if not one.stat.is_log and one.stat.prev_commit != "null"]
+        groups = [(stat.partition, stat.file_id) for stat in stats]
+        reads: list[Callable[[], None]] = [partial(read_ahead, table, groups)] if groups else []
         if table.metadata is not None:
-            rehearse_commit(table.metadata, self._change(table))
+            reads.append(partial(rehearse_commit, table.metadata, change))
+        at_once(lambda read: read(), reads)
 
     def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
         if current.metadata is None:

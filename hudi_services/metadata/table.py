@@ -172,7 +172,9 @@ class MetadataTable:
 
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
         """The same snapshot, which calls `on_damage` for damaged log files and goes on, as Hudi's readers do."""
-        return replace(self, on_damage=on_damage)
+        found = replace(self, on_damage=on_damage)
+        found._listed.update(self._listed)
+        return found
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:

@@ -1,0 +1,38 @@
+"""What commands ask the storage for is what docs/requests.md says: a rise is a failed test, a fall is a new table."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.count_requests import BEGIN, END, PAGE, counts
+
+from .request_scenarios import SCENARIOS, count
+
+pytestmark = pytest.mark.threads
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("requests")
+
+
+def told() -> dict[str, tuple[int, ...]]:
+    """Of each run of the page: requests, rounds, and both under the lock."""
+    made = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    rows = [line.strip("| ").split(" | ") for line in made.splitlines() if line.startswith("|")]
+    return {name: tuple(map(int, numbers[:4])) for name, *numbers in rows[2:]}
+
+
+def test_the_page_has_every_run() -> None:
+    assert list(told()) == [*SCENARIOS]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_run_asks_for_more(name: str, folder: Path) -> None:
+    requests, rounds, locked, locked_rounds = told()[name]
+    # A busy machine begins requests late that could have been made at the same time, and looks again after a second.
+    for delay in (0.01, 0.03, 0.1):
+        found = counts(count(SCENARIOS[name], folder, delay))
+        if (found[0], found[2]) == (requests, locked) and found[1] <= rounds and found[3] <= locked_rounds:
+            return
+    pytest.fail(f"{found} and not {told()[name]}: if it is meant, `scripts/count_requests.py --write`")
