@@ -215,8 +215,8 @@ def test_a_dead_holder_with_a_long_lease(dynamodb: DynamoDBProvider, tmp_path: P
     storage = open_storage(str(tmp_path))
     with dynamodb.lock(storage, QUICK):
         pass
-    put_item(dynamodb, leaseDuration="700")
-    with dynamodb.lock(storage, QUICK) as lock:
+    put_item(dynamodb, leaseDuration="2000")
+    with dynamodb.lock(storage, LockWait(wait_millis=1_000, retry_wait_millis=10)) as lock:
         lock.check()
 
 
