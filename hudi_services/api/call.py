@@ -16,11 +16,11 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 R = TypeVar("R", bound=Request)
 
 
-def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retries: int = 0) -> Result:
+def call(request: R, job: Callable[[R], Report], progress: Progress | None, retries: int = 0) -> Result:
     """The result of the run. Raises the error that ended it, with the result in `result`; nothing to do is no error."""
     start = time.perf_counter()
     guarded = _Guarded(progress)
-    report = run_with_retries(job, replace(wanted, progress=guarded), retries, time.sleep)
+    report = run_with_retries(job, replace(request, progress=guarded), retries, time.sleep)
     report.seconds["total"] = time.perf_counter() - start
     report.warnings += guarded.warnings
     if report.error and was_interrupted(report.error):

@@ -344,25 +344,25 @@ class Table:
         """
         found: list[pa.Table] = []
 
-        def job(wanted: LookupRequest) -> Report:
-            report = Report.start(wanted)
-            found.append(index_lookup.find_locations(wanted, self._storage, report))
+        def job(request: LookupRequest) -> Report:
+            report = Report.start(request)
+            found.append(index_lookup.find_locations(request, self._storage, report))
             return report.completed(None)
 
         array = key_array(keys)
-        wanted = LookupRequest(base_path=self.url, options=self._options(options), keys=array, partition=partition)
-        for warning in call(wanted, job, self._progress).warnings:
+        request = LookupRequest(base_path=self.url, options=self._options(options), keys=array, partition=partition)
+        for warning in call(request, job, self._progress).warnings:
             _log.warning("%s", warning)
         return found[-1]
 
     def _write(self, operation: WriteOperation, rows: Any, options: OptionValues | None) -> Result:
-        wanted = WriteRequest(base_path=self.url, options=self._options(options), operation=operation)
+        request = WriteRequest(base_path=self.url, options=self._options(options), operation=operation)
         frame = data_frame(rows)
         if frame is not None:
-            return call(wanted, partial(writing.write_frame, frame=frame, storage=self._storage), self._progress)
+            return call(request, partial(writing.write_frame, frame=frame, storage=self._storage), self._progress)
         batches = record_batches(rows)
         # Not tried again after an error of the storage: a reader gives its rows once.
-        return call(wanted, partial(writing.write, rows=batches, storage=self._storage), self._progress)
+        return call(request, partial(writing.write, rows=batches, storage=self._storage), self._progress)
 
     def _options(self, own: OptionValues | None) -> Options:
         return options_over([layer_of("options of the call", own), self._default_layer], self._conf_file)
@@ -387,8 +387,8 @@ class Table:
         **more: Any,
     ) -> Result:
         """Run a service; `more` are the fields of its request, `arguments` those of its job."""
-        wanted = kind(base_path=self.url, options=self._options(options), **more)
-        retries = self._retries if SERVICES[wanted.service].is_retried else 0
+        request = kind(base_path=self.url, options=self._options(options), **more)
+        retries = self._retries if SERVICES[request.service].is_retried else 0
         return call(
-            wanted, partial(job_of(wanted), storage=self._storage, **(arguments or {})), self._progress, retries
+            request, partial(job_of(request), storage=self._storage, **(arguments or {})), self._progress, retries
         )

@@ -1,4 +1,4 @@
-"""The records of new files in expression indexes, computed by an engine's tasks, for the commit that adds them.
+"""Indexes whose records are computed from rows: those of new files, by an engine's tasks, for their commit.
 
 A clustering keeps every row, so that the ranges over its new files must equal the ranges over its old files. Where log
 files are merged, rows have been replaced and deleted, and the old ranges must hold the new ones. Otherwise the index
@@ -6,48 +6,104 @@ was written with another time zone, or by a program that computes differently: t
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
+from ..base_files.bloom import BloomSettings
 from ..commit.new_files import NewFiles
 from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records
-from ..derived_indexes.expression_index.index import Computation, ComputedIndex
+from ..derived_indexes.expression_index.index import (
+    Computation,
+    ComputedIndex,
+    computation,
+    computations,
+    expression_indexes,
+    refuse_log_files,
+)
+from ..derived_indexes.expression_index.times import Zone
 from ..engine import Engine
-from ..errors import CheckFailed
+from ..errors import CheckFailed, UnsupportedTable
 from ..file_names import written_file
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import FileSlice, WriteStat
+from ..options import Options, file_keys
 from ..snapshot import Snapshot
 
 
-def computed_indexes(
-    engine: Engine,
-    table: Snapshot,
-    computations: tuple[Computation, ...],
-    files: NewFiles,
-    written: Sequence[WriteStat],
-    inputs: Sequence[FileSlice],
-) -> tuple[ComputedIndex, ...]:
-    """The records of the new files `written`; a clustering wrote them in place of `inputs`, a write beside others.
+@dataclass(frozen=True, slots=True)
+class DerivedIndexes:
+    """The expression indexes of a table, and how they are computed."""
 
-    Raises CheckFailed when ranges have changed, UnsupportedTable for values that we do not compute, CorruptFile and
-    StorageError.
-    """
-    if not computations or table.metadata is None:
-        return ()
-    tasks = [
-        ExpressionTask(files.storage, files.source, files.instant, written_file(one), computations) for one in written
-    ]
-    found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
-    partitions = [one.partition for one in written]
-    indexes = []
-    for index in (one.index for one in computations):
-        records = [(p, of_file[index.partition]) for p, of_file in zip(partitions, found, strict=True) if of_file]
-        ranges = [(p, one) for p, one in records if isinstance(one, StatsRecord)]
-        _check_ranges(table.metadata, index.partition, ranges, inputs)
-        indexes.append(ComputedIndex(index, tuple(record for _, record in records)))
-    return tuple(indexes)
+    computations: tuple[Computation, ...] = ()
+
+    @staticmethod
+    def check(table: Snapshot) -> None:
+        """Raise UnsupportedTable for an index of an unknown kind, and CorruptFile."""
+        if table.metadata is not None:
+            expression_indexes(table.metadata)
+
+    @classmethod
+    def of(cls, table: Snapshot, options: Options) -> "DerivedIndexes":
+        """All of them. Raises UnsupportedTable for an index that is not computed here."""
+        if table.metadata is None or not expression_indexes(table.metadata):
+            return cls()
+        zone, bloom = Zone.of_session(options), options.of(BloomSettings)
+        return cls(computations(table.metadata, table.schema, zone, bloom))
+
+    @classmethod
+    def comparable(cls, table: Snapshot, options: Options) -> "DerivedIndexes":
+        """Those whose records can be compared with the rows.
+
+        An index that depends on a time zone is left out unless the zone is set: a wrong guess would make every record
+        a difference.
+        """
+        if table.metadata is None:
+            return cls()
+        found: list[Computation] = []
+        for index in expression_indexes(table.metadata):
+            with suppress(UnsupportedTable):
+                zone, bloom = Zone.of_session(options), options.of(BloomSettings)
+                one = computation(table.metadata, index, table.schema, zone, bloom)
+                if options[file_keys.SESSION_TIME_ZONE] or not one.expression().zoned:
+                    found.append(one)
+        return cls(tuple(found))
+
+    def __bool__(self) -> bool:
+        return bool(self.computations)
+
+    def refuse_log_files(self, table: Snapshot) -> None:
+        """Raise UnsupportedTable where no log file may be written beside an index."""
+        refuse_log_files(table.storage.root, self.computations)
+
+    def records(
+        self,
+        engine: Engine,
+        table: Snapshot,
+        files: NewFiles,
+        written: Sequence[WriteStat],
+        inputs: Sequence[FileSlice] = (),
+    ) -> tuple[ComputedIndex, ...]:
+        """The records of the new files `written`; a clustering wrote them in place of `inputs`, a write beside others.
+
+        Raises CheckFailed when ranges have changed, UnsupportedTable for values that we do not compute, CorruptFile
+        and StorageError.
+        """
+        if not self.computations or table.metadata is None:
+            return ()
+        new = [written_file(one) for one in written]
+        tasks = [ExpressionTask(files.storage, files.source, files.instant, one, self.computations) for one in new]
+        found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
+        partitions = [one.partition for one in written]
+        indexes = []
+        for index in (one.index for one in self.computations):
+            records = [(p, of_file[index.partition]) for p, of_file in zip(partitions, found, strict=True) if of_file]
+            ranges = [(p, one) for p, one in records if isinstance(one, StatsRecord)]
+            _check_ranges(table.metadata, index.partition, ranges, inputs)
+            indexes.append(ComputedIndex(index, tuple(record for _, record in records)))
+        return tuple(indexes)
 
 
 def _check_ranges(

@@ -17,7 +17,6 @@ from ..codecs.clustering_plan import encode_requested_replace
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.expectations import FilesStored
 from ..commit.rolling_metadata import RollingMetadata
-from ..commit.settings import transaction_settings
 from ..commit.written_groups import (
     AppendedGroups,
     BucketsFree,
@@ -25,11 +24,9 @@ from ..commit.written_groups import (
     SchemaUnchanged,
     refuse_planned,
 )
-from ..derived_indexes.expression_index.index import Computation, refuse_log_files
 from ..derived_indexes.secondary_index import check_columns, has_key_indexes
 from ..engine import Engine
 from ..errors import HudiServicesError
-from ..indexing.expressions import computed_indexes
 from ..indexing.keys import record_shards
 from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
@@ -41,6 +38,7 @@ from ..runs.metadata_services import metadata_services
 from ..runs.report import Check, CheckResult, InOut, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
+from ..runs.run import Run
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
 from ..table.partition_metafile import create_metafiles
@@ -68,12 +66,9 @@ class WriteRun:
 
     def __init__(
         self,
-        wanted: WriteRequest,
-        table: Snapshot,
+        run: Run[WriteRequest],
         rows: WriteRows,
         known: TableSchema | None,
-        expressions: tuple[Computation, ...],
-        report: Report,
         engine: Engine,
         deleted: Sequence[str] = (),
     ) -> None:
@@ -81,17 +76,17 @@ class WriteRun:
 
         `deleted` are the partitions whose rows are deleted.
         """
-        self._wanted = wanted
-        self._table = table
-        self._settings = transaction_settings(wanted.options, table.storage)
+        self._wanted = run.request
+        self._table = run.table
+        self._settings = run.settings
         self._rows = rows
         self._kept = rows.kept
         self._known = known
-        self._expressions = expressions
-        self._report = report
+        self._indexes = run.indexes
+        self._report = run.report
         self._engine = engine
         self._deleted = deleted
-        self._index_buckets = bucket_index(wanted.options, table.config)
+        self._index_buckets = bucket_index(run.options, run.table.config)
         self.after: Snapshot | None = None
         """The table after the commit; None where only another look would tell."""
 
@@ -108,7 +103,7 @@ class WriteRun:
         if table.metadata is not None:
             check_columns(table.metadata, self._kept.schema.table.types)
         if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
-            refuse_log_files(table.storage.root, self._expressions)
+            self._indexes.refuse_log_files(table)
         self._replaced(table)
         if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
             check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
@@ -315,7 +310,7 @@ class WriteRun:
             replaced=ids if self._wanted.operation.replaces else None,
             moved=moved,
             pairs=pairs,
-            expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
+            expressions=self._indexes.records(engine, table, attempt.files, stats),
             expectations=(
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),

@@ -30,7 +30,7 @@ class RowSource(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def kept(
-        self, task: KeepTask, rule: MergeRule | None, wanted: WriteRequest, table_name: str
+        self, task: KeepTask, rule: MergeRule | None, request: WriteRequest, table_name: str
     ) -> AbstractContextManager[WriteRows]:
         """The rows, kept as `task` says; `rule` is for look-ups.
 
@@ -57,7 +57,7 @@ class LocalSource:
 
     @contextmanager
     def kept(
-        self, task: KeepTask, rule: MergeRule | None, wanted: WriteRequest, table_name: str
+        self, task: KeepTask, rule: MergeRule | None, request: WriteRequest, table_name: str
     ) -> Iterator[WriteRows]:
         with RowStore(task.memory.limit // 4) as store:
             kept = task.kept(store)
@@ -68,7 +68,7 @@ class LocalSource:
             if rule is not None:
                 distinct = DistinctRows(kept, rule, task.memory, table_name)
                 distinct.check()
-            yield LocalRows(kept, distinct, task.memory, wanted.progress)
+            yield LocalRows(kept, distinct, task.memory, request.progress)
 
 
 class FrameSource:
@@ -86,15 +86,15 @@ class FrameSource:
 
     @contextmanager
     def kept(
-        self, task: KeepTask, rule: MergeRule | None, wanted: WriteRequest, table_name: str
+        self, task: KeepTask, rule: MergeRule | None, request: WriteRequest, table_name: str
     ) -> Iterator[WriteRows]:
-        is_bulk = rule is None and wanted.operation is WriteOperation.BULK_INSERT
-        if is_bulk and task.buckets is None and not bulk_shuffles(wanted.options):
+        is_bulk = rule is None and request.operation is WriteOperation.BULK_INSERT
+        if is_bulk and task.buckets is None and not bulk_shuffles(request.options):
             if self._frame.is_known_empty():
                 raise NothingToDo("there are no rows to write")
-            yield BulkRows(self._frame, task, wanted.options, wanted.progress)
+            yield BulkRows(self._frame, task, request.options, request.progress)
             return
-        rows = FrameRows(self._frame, task, rule, table_name, wanted.progress)
+        rows = FrameRows(self._frame, task, rule, table_name, request.progress)
         with closing(rows):
             if not rows.kept.count:
                 raise NothingToDo("there are no rows to write")

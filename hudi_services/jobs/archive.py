@@ -7,7 +7,6 @@ from itertools import chain
 from ..archival.archive import Archived, archive_plan, look
 from ..archival.archive import archive as run_archive
 from ..archival.selection import Selection
-from ..commit.settings import transaction_settings
 from ..errors import NothingToDo
 from ..options import archive_keys, commit_keys
 from ..runs.opening import open_supported
@@ -22,15 +21,14 @@ _TIMELINES = ("table", "metadata table")
 _DRY_RUN = "dry run: nothing was archived"
 
 
-def archive(wanted: ArchiveRequest, storage: Storage | Snapshot | None = None) -> Report:
+def archive(request: ArchiveRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Archive the timeline, and that of the metadata table; starts no JVM.
 
-    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
+    `storage` replaces that of `request.base_path`; or it is the table, as it is known.
     """
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report, commits=True)
-    plan = archive_plan(wanted.options, table.config)
-    settings = transaction_settings(wanted.options, table.storage)
+    report = Report.start(request)
+    run = open_supported(request, storage, report, commits=True)
+    table, plan = run.table, archive_plan(run.options, run.table.config)
     with report.phase("select"):
         found = look(table, plan)
     _describe(report, found, [one.instants for one in found])
@@ -40,10 +38,10 @@ def archive(wanted: ArchiveRequest, storage: Storage | Snapshot | None = None) -
             # The write that this archival follows must tell, and an error would have no warnings.
             return report.idle(_why_idle(found))
         raise NothingToDo(_why_idle(found))
-    if wanted.dry_run:
+    if request.dry_run:
         return report.looked(_DRY_RUN)
     with report.phase("archive"):
-        done = run_archive(table, plan, settings)
+        done = run_archive(table, plan, run.settings)
     _describe(report, [one.first for one in done], [one.instants for one in done])
     _name_files(report, done)
     if not any(one.instants for one in done):

@@ -11,7 +11,7 @@ from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
-from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
 from ..options import Options, clean_keys, lock_keys
 from ..recovery.findings import abandoned
@@ -20,6 +20,7 @@ from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import DeletedRow, KeptRow, PendingCleanRow, RetentionRow
 from ..runs.request import CleanRequest
+from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
@@ -30,33 +31,33 @@ _log = logging.getLogger(__name__)
 _DRY_RUN = "dry run: nothing was deleted"
 
 
-def clean(wanted: CleanRequest, storage: Storage | Snapshot | None = None) -> Report:
+def clean(request: CleanRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Clean the table; starts no JVM.
 
-    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
+    `storage` replaces that of `request.base_path`; or it is the table, as it is known.
     """
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report, commits=True)
-    settings = transaction_settings(wanted.options, table.storage)
-    rules = wanted.options.of(CleanRules)
-    _warn_of_checkpoint(wanted, table, report)
-    pending = pending_cleans(table)
-    plan_anew = not pending or wanted.options[clean_keys.CLEAN_MULTIPLE]
-    if wanted.dry_run:
-        return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
-    rolled_back = _failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
+    report = Report.start(request)
+    run = open_supported(request, storage, report, commits=True)
+    rules = run.options.of(CleanRules)
+    _warn_of_checkpoint(run)
+    pending = pending_cleans(run.table)
+    plan_anew = not pending or run.options[clean_keys.CLEAN_MULTIPLE]
+    if request.dry_run:
+        return _dry_run(run, pending, rules if plan_anew else None)
+    rolled_back = _failed_writes_are_ours(run.options) and _roll_back_failed_writes(run)
     if rolled_back:
-        table = refresh(table)
+        run = run.at(refresh(run.table))
     planned = ""
     if plan_anew:
-        planned, table, why_idle = _schedule(wanted, table, rules, settings, report)
+        planned, table, why_idle = _schedule(run, rules)
+        run = run.at(table)
         pending = pending_cleans(table)
         if why_idle and not pending:
             if not rolled_back:
                 raise NothingToDo(why_idle)
             report.reason = f"failed writes were rolled back; {why_idle}"
             return report.completed(None)
-    report = _execute(wanted, table, pending, planned, settings, report)
+    report = _execute(run, pending, planned)
     if not plan_anew:
         report.warnings.append("the next run cleans what changed since this clean was planned")
     return report
@@ -68,32 +69,29 @@ def _failed_writes_are_ours(options: Options) -> bool:
     return several or options[clean_keys.CLEAN_FAILED_WRITES] == "LAZY"
 
 
-def _roll_back_failed_writes(
-    wanted: CleanRequest, table: Snapshot, settings: TransactionSettings, report: Report
-) -> bool:
+def _roll_back_failed_writes(run: Run[CleanRequest]) -> bool:
     """Roll back failed writes; return whether there were any."""
-    options = wanted.options
+    options, report = run.options, run.report
     minutes = options[clean_keys.CLUSTERING_EXPIRY_MINUTES] if options[clean_keys.CLUSTERING_EXPIRES] else None
     with report.phase("roll back"):
-        failed = roll_back_failed_writes(table, settings, expiry_minutes=minutes)
+        failed = roll_back_failed_writes(run.table, run.settings, expiry_minutes=minutes)
     if failed:
         report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
     return bool(failed)
 
 
-def _schedule(
-    wanted: CleanRequest, table: Snapshot, rules: CleanRules, settings: TransactionSettings, report: Report
-) -> tuple[str, Snapshot, str]:
+def _schedule(run: Run[CleanRequest], rules: CleanRules) -> tuple[str, Snapshot, str]:
     """Publish a plan; return its instant and the table with it, or the reason when there is nothing to plan.
 
     Raises NeedsRecovery and ConflictError.
     """
+    table, report, settings = run.table, run.report, run.settings
     try:
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
-            found = _plan(wanted, table, rules, report)
+            found = _plan(run, rules)
             _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(wanted, table, found, settings, report)
+            _look_at_what_holds_back(run, found)
             if found.plan is None:
                 return "", table, found.why_empty
         with report.phase("publish"):
@@ -102,7 +100,7 @@ def _schedule(
                 # Planning may take long, and the lock is held: plan again only when the table has changed.
                 if is_unchanged(current, table):
                     return _encode(current, found, settings)
-                return _encode(current, _plan(wanted, current, rules, report), settings)
+                return _encode(current, _plan(run.at(current), rules), settings)
 
             ts, after = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
     except NothingToDo as idle:
@@ -111,19 +109,17 @@ def _schedule(
     return ts, after, ""
 
 
-def _look_at_what_holds_back(
-    wanted: CleanRequest, table: Snapshot, found: CleanPlanning, settings: TransactionSettings, report: Report
-) -> None:
+def _look_at_what_holds_back(run: Run[CleanRequest], found: CleanPlanning) -> None:
     """Raise NeedsRecovery when an abandoned instant keeps all files from being cleaned; warn when it keeps some."""
-    pending = found.horizon.held_back_by
+    table, settings, pending = run.table, run.settings, found.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
         return
-    if _failed_writes_are_ours(wanted.options) and is_left_to_writers(table, pending, settings):
+    if _failed_writes_are_ours(run.options) and is_left_to_writers(table, pending, settings):
         return
     held = f"the {pending.action.value} {pending.ts} was abandoned, and keeps files from being cleaned"
     if found.plan is None:
         raise NeedsRecovery(f"{table.storage.root}: {held}", hint=recover_hint(table))
-    report.warnings.append(f"{held}; {recover_hint(table)}")
+    run.report.warnings.append(f"{held}; {recover_hint(table)}")
 
 
 def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
@@ -137,18 +133,19 @@ def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
         )
 
 
-def _warn_of_checkpoint(wanted: CleanRequest, table: Snapshot, report: Report) -> None:
+def _warn_of_checkpoint(run: Run[CleanRequest]) -> None:
     """Warn of what the next archival of a writer would move: replacecommits may go as soon as they are cleaned."""
     # A wrong option of archivals is no reason not to clean.
     with suppress(ConfigError):
-        rules = archive_rules(wanted.options, table.config)
+        table = run.table
+        rules = archive_rules(run.options, table.config)
         found = select(table.timeline, rules, bounds_of_table(table.timeline, table.metadata))
-        report.warn(checkpoint_warnings(found))
+        run.report.warn(checkpoint_warnings(found))
 
 
-def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Report) -> CleanPlanning:
-    found = plan_clean(table, rules, lambda done, total: wanted.progress("plan", done, total))
-    _describe(report, rules, found)
+def _plan(run: Run[CleanRequest], rules: CleanRules) -> CleanPlanning:
+    found = plan_clean(run.table, rules, lambda done, total: run.request.progress("plan", done, total))
+    _describe(run.report, rules, found)
     return found
 
 
@@ -163,23 +160,17 @@ def _encode(table: Snapshot, found: CleanPlanning, settings: TransactionSettings
     return encode_cleaner_plan(found.plan, table.config.version.release)
 
 
-def _execute(
-    wanted: CleanRequest,
-    table: Snapshot,
-    pending: Iterable[Instant],
-    planned: str,
-    settings: TransactionSettings,
-    report: Report,
-) -> Report:
+def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str) -> Report:
     """Carry out the `pending` cleans; this run has planned that of the time `planned`."""
 
     def progress(done: int, total: int) -> None:
-        wanted.progress("delete", done, total)
+        run.request.progress("delete", done, total)
 
+    report = run.report
     files, last = 0, None
     for instant in pending:
         with report.phase("delete"):
-            done = run_clean(table, instant, settings, progress, is_own=instant.ts == planned)
+            done = run_clean(run.table, instant, run.settings, progress, is_own=instant.ts == planned)
         if done is None:
             report.warnings.append(f"the clean {instant.ts} had an empty plan, and was dropped")
             continue
@@ -190,9 +181,8 @@ def _execute(
     return report.completed(last)
 
 
-def _dry_run(
-    wanted: CleanRequest, table: Snapshot, pending: Iterable[Instant], rules: CleanRules | None, report: Report
-) -> Report:
+def _dry_run(run: Run[CleanRequest], pending: Iterable[Instant], rules: CleanRules | None) -> Report:
+    table, report = run.table, run.report
     planned = [
         _pending_row(instant, table.timeline.read_cleaner_plan(instant))
         for instant in pending
@@ -202,11 +192,10 @@ def _dry_run(
     found = None
     if rules is not None:
         with report.phase("plan"):
-            found = _plan(wanted, table, rules, report)
+            found = _plan(run, rules)
             _warn_of_savepoints(found, report)
-            settings = transaction_settings(wanted.options, table.storage)
-            _look_at_what_holds_back(wanted, table, found, settings, report)
-    if _failed_writes_are_ours(wanted.options):
+            _look_at_what_holds_back(run, found)
+    if _failed_writes_are_ours(run.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not planned:
         raise NothingToDo(found.why_empty)

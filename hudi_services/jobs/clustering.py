@@ -15,57 +15,56 @@ from .clustering_schedule import schedule_plan
 from .plan_instants import choose_pending
 
 
-def schedule(wanted: ClusteringRequest, storage: Storage | Snapshot | None = None) -> Report:
+def schedule(request: ClusteringRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Plan a clustering and publish it, unless it is a dry run; starts no JVM.
 
-    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
+    `storage` replaces that of `request.base_path`; or it is the table, as it is known.
     """
-    report = Report.start(wanted)
-    table, wanted, _ = open_rewritable(wanted, storage, report)
-    schedule_plan(wanted, table, report)
-    return report
+    run = open_rewritable(request, storage, Report.start(request))
+    schedule_plan(run)
+    return run.report
 
 
 def execute(
-    wanted: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
+    request: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     # Only here: `schedule` does not need the modules that rewrite files.
     from .clustering_execution import execute_plan
 
-    report = Report.start(wanted)
+    report = Report.start(request)
     check_engine(engine)
-    table, wanted, expressions = open_rewritable(wanted, storage, report)
-    instant = _choose(table, wanted.instant)
-    with telling_way_out(table, instant):
-        return execute_plan(wanted, table, instant, expressions, report, engine)
+    run = open_rewritable(request, storage, report, engine)
+    instant = _choose(run.table, request.instant)
+    with telling_way_out(run.table, instant):
+        return execute_plan(run, instant)
 
 
 def schedule_and_execute(
-    wanted: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
+    request: ClusteringRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     # Only here: `schedule` does not need the modules that rewrite files.
     from .clustering_execution import execute_plan
 
-    report = Report.start(wanted)
+    report = Report.start(request)
     check_engine(engine)
-    table, over_table, expressions = open_rewritable(wanted, storage, report)
-    instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
-    if instant is None and wanted.publish_late and not wanted.dry_run:
+    run = open_rewritable(request, storage, report, engine)
+    instant = _last_failed(request, run.table) if request.retry_last_failed else None
+    if instant is None and request.publish_late and not request.dry_run:
         from .clustering_late import cluster_late
 
-        return cluster_late(over_table, table, expressions, report, engine)
+        return cluster_late(run)
     if instant is None:
-        after = schedule_plan(over_table, table, report)
-        if wanted.dry_run:
+        after = schedule_plan(run)
+        if request.dry_run:
             return report
-        if after.config is not table.config:
-            _, over_table, expressions = open_rewritable(wanted, storage, report)
-        table = after
-        instant = _choose(table, report.instant)
-    with telling_way_out(table, instant):
-        return execute_plan(over_table, table, instant, expressions, report, engine)
+        if after.config is not run.table.config:
+            run = open_rewritable(request, storage, report, engine)
+        run = run.at(after)
+        instant = _choose(run.table, report.instant)
+    with telling_way_out(run.table, instant):
+        return execute_plan(run, instant)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:
@@ -79,11 +78,11 @@ def _planned(table: Snapshot) -> list[Instant]:
     return [one for one in table.timeline.pending_clusterings() if not is_reserved(table, one)]
 
 
-def _last_failed(wanted: ClusteringRequest, table: Snapshot) -> Instant | None:
+def _last_failed(request: ClusteringRequest, table: Snapshot) -> Instant | None:
     # Also a plan that never began: the rollback of a failed attempt leaves such a plan.
     pending = _planned(table)
     if not pending:
         return None
     started = parse_instant(pending[-1].ts, table.timeline.zone)
     age = (table.clock.now() - started).total_seconds() * 1000 if started else float("inf")
-    return pending[-1] if age >= wanted.max_processing_millis else None
+    return pending[-1] if age >= request.max_processing_millis else None

@@ -15,7 +15,7 @@ from ..rows.memory import TaskMemory
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, EstimatedGroupRow, TaskMemoryRow
 from ..runs.request import ClusteringRequest
-from ..snapshot import Snapshot
+from ..runs.run import Run
 from .clustering_tasks import rewrite_tasks
 
 _MOST_FILES = 2000
@@ -23,14 +23,15 @@ _MOST_FILES = 2000
 _AT_ONCE = 4
 
 
-def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
+def add_estimate(run: Run[ClusteringRequest], plan: ClusteringPlan) -> None:
     """Add rows, new files and memory of the plan and its groups to the report of a dry run.
 
     An error in the estimate becomes a warning: the report shows the plan all the same.
     """
+    report = run.report
     with report.phase("estimate"):
         try:
-            _add_estimate(wanted, table, plan, report)
+            _add_estimate(run, plan)
         except HudiServicesError as error:
             report.warnings.append(f"no estimate, and this plan could not be executed: {error.message}")
         # The operator's own layout may raise anything.
@@ -38,19 +39,19 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
             report.warnings.append(f"no estimate: {type(error).__name__}: {error}")
 
 
-def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
-    memory = TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
-    tasks = rewrite_tasks(wanted, table, "", plan, sized_slices(table, plan, "the plan"))
+def _add_estimate(run: Run[ClusteringRequest], plan: ClusteringPlan) -> None:
+    memory = TaskMemory(run.options[file_keys.MEMORY_PER_TASK] or _assumed_memory(run.request))
+    tasks = rewrite_tasks(run, "", plan, sized_slices(run.table, plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(estimate_group, _first(tasks)))
     estimates = [one for one in found if one is not None]
     if len(estimates) < len(found):
-        report.warnings.append(f"no estimate: the execution strategy {tasks[0].execution} gives none")
+        run.report.warnings.append(f"no estimate: the execution strategy {tasks[0].execution} gives none")
         return
-    _tell(estimates, memory, report)
+    _tell(estimates, memory, run.report)
     if len(estimates) < len(tasks):
-        report.warnings.append(
+        run.report.warnings.append(
             f"the estimate has read the footers of {len(estimates)} groups; for all {len(tasks)} it uses their bytes"
         )
 
@@ -94,14 +95,14 @@ def _estimated(group: ClusteringGroupRow, estimate: GroupEstimate) -> EstimatedG
     )
 
 
-def _assumed_memory(wanted: ClusteringRequest) -> int:
+def _assumed_memory(request: ClusteringRequest) -> int:
     """Bytes that `execute` with the same flags would leave for a task; on this machine when they name no master."""
     # From the package for Spark, but this module does not load Spark.
     from ..spark.memory import task_memory
 
-    memory = wanted.spark_memory or "1g"
+    memory = request.spark_memory or "1g"
     settings = {
-        "spark.master": wanted.spark_master or "local[*]",
+        "spark.master": request.spark_master or "local[*]",
         "spark.driver.memory": memory,
         "spark.executor.memory": memory,
     }

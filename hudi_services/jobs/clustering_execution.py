@@ -11,11 +11,9 @@ from ..commit.drafts import CommitDraft
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
-from ..commit.settings import transaction_settings
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
-from ..derived_indexes.expression_index.index import Computation, ComputedIndex
-from ..engine import Engine
+from ..derived_indexes.expression_index.index import ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
 from ..rewriting.task import RewriteTask
@@ -23,6 +21,7 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import Rewrite, add_dropped_groups, carry_out
+from ..runs.run import Run
 from ..runs.running import Running, started
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -32,15 +31,9 @@ from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
 
 
-def execute_plan(
-    wanted: ClusteringRequest,
-    table: Snapshot,
-    instant: Instant,
-    expressions: tuple[Computation, ...],
-    report: Report,
-    engine: Engine | None,
-) -> Report:
+def execute_plan(run: Run[ClusteringRequest], instant: Instant) -> Report:
     """Execute the plan of the pending clustering `instant`, or say what that would do."""
+    table, report = run.table, run.report
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     with report.phase("open"):
@@ -49,25 +42,22 @@ def execute_plan(
         groups = sized_slices(table, plan, source)
         for group in groups:
             check_group(group, table.storage)
-    with started("clustering", groups, wanted, report, engine) as running:
-        return _execute(wanted, table, instant, plan, groups, expressions, report, running)
+    with started("clustering", groups, run) as running:
+        return _execute(run, instant, plan, groups, running)
 
 
 def _execute(
-    wanted: ClusteringRequest,
-    table: Snapshot,
+    run: Run[ClusteringRequest],
     instant: Instant,
     plan: ClusteringPlan,
     groups: Sequence[Sequence[FileSlice]],
-    expressions: tuple[Computation, ...],
-    report: Report,
     running: Running,
 ) -> Report:
-    settings = transaction_settings(wanted.options, table.storage)
+    table, report = run.table, run.report
     with report.phase("open"):
         if not is_ours(plan):
             groups = [tuple(at_once(table.slices.checked, group)) for group in groups]
-        tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
+        tasks = rewrite_tasks(run, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
     inputs = [one for group in groups for one in group]
     report.groups = len(groups)
@@ -76,17 +66,17 @@ def _execute(
     planned = PlannedGroups(
         groups,
         seen,
-        settings,
+        run.settings,
         instant=instant.ts,
         plan=instant.ts,
-        all_or_nothing=wanted.all_or_nothing,
+        all_or_nothing=run.request.all_or_nothing,
     )
-    if wanted.dry_run:
-        return _dry_run(wanted, table, instant, plan, planned, report)
+    if run.request.dry_run:
+        return _dry_run(run, instant, plan, planned)
 
-    rewrite = clustering_rewrite(instant, planned, tasks, table.storage, wanted.options.of(RollingMetadata))
-    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
-    return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
+    rewrite = clustering_rewrite(instant, planned, tasks, table.storage, run.options.of(RollingMetadata))
+    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], run.settings)
+    return carry_out(rewrite, attempt, run, running)
 
 
 def clustering_rewrite(
@@ -110,15 +100,9 @@ def clustering_rewrite(
     return Rewrite("clustering", tasks, planned.dropped, unchanged, lambda _, new: new, draft, moves_keys=True)
 
 
-def _dry_run(
-    wanted: ClusteringRequest,
-    table: Snapshot,
-    instant: Instant,
-    plan: ClusteringPlan,
-    planned: PlannedGroups,
-    report: Report,
-) -> Report:
+def _dry_run(run: Run[ClusteringRequest], instant: Instant, plan: ClusteringPlan, planned: PlannedGroups) -> Report:
     """Report what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
+    table, report = run.table, run.report
     report.dry_run = True
     InputsOfGroups(planned).check(table)
     left = {number: planned.inputs([number]) for number in planned.kept}
@@ -134,7 +118,7 @@ def _dry_run(
     )
     report.bytes = InOut(sum(group_bytes), None)
     if left:
-        add_estimate(wanted, table, replace(plan, groups=tuple(named[number] for number in left)), report)
+        add_estimate(run, replace(plan, groups=tuple(named[number] for number in left)))
     if planned.dropped:
         add_dropped_groups(report, {n: planned.inputs([n]) for n in planned.dropped}, planned.dropped)
     if instant.state is State.INFLIGHT:

@@ -17,12 +17,9 @@ from ..commit.liveness import is_reserved, lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
-from ..commit.settings import TransactionSettings, transaction_settings
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
-from ..derived_indexes.expression_index.index import Computation
-from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
 from ..model import FileSlice
 from ..options import commit_keys
@@ -30,6 +27,7 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import PublicationRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewriting import carry_out
+from ..runs.run import Run
 from ..runs.running import Running, started
 from ..snapshot import Snapshot, refresh
 from ..table.support import check_group
@@ -47,105 +45,92 @@ _HUDI_CLUSTERS = (
 )
 
 
-def cluster_late(
-    wanted: ClusteringRequest,
-    table: Snapshot,
-    expressions: tuple[Computation, ...],
-    report: Report,
-    engine: Engine | None,
-) -> Report:
+def cluster_late(run: Run[ClusteringRequest]) -> Report:
     """Plan, rewrite, and commit what writers have not changed meanwhile. Raises the errors of a clustering."""
-    settings = transaction_settings(wanted.options, table.storage)
-    is_staged = _stages(wanted, table)
-    dead = take_back_dead(table, settings)
+    table, report = run.table, run.report
+    is_staged = _stages(run.request, table)
+    dead = take_back_dead(table, run.settings)
     if dead:
         report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
         table = refresh(table)
-    plan = plan_now(wanted, table, settings, report)
+        run = run.at(table)
+    plan = plan_now(run)
     groups = sized_slices(table, plan, "the plan")
     for group in groups:
         check_group(group, table.storage)
     check_newest(table, [(one.partition, one.file_id) for group in groups for one in group])
     refuse_beside_index_builds(table)
-    with started("clustering", groups, wanted, report, engine) as running:
+    with started("clustering", groups, run) as running:
         report.groups = len(groups)
         report.files = InOut(sum(map(len, groups)), None)
-        run = _Run(wanted, table, plan, groups, expressions, settings, report, running)
-        return run.staged() if is_staged else run.reserved()
+        late = _Late(run, plan, groups, running)
+        return late.staged() if is_staged else late.reserved()
 
 
-class _Run:
+class _Late:
     """A clustering whose groups are planned."""
 
     def __init__(
         self,
-        wanted: ClusteringRequest,
-        table: Snapshot,
+        run: Run[ClusteringRequest],
         plan: ClusteringPlan,
         groups: Sequence[Sequence[FileSlice]],
-        expressions: tuple[Computation, ...],
-        settings: TransactionSettings,
-        report: Report,
         running: Running,
     ) -> None:
-        self._wanted = wanted
-        self._table = table
+        self._run = run
         self._plan = plan
         self._groups = groups
-        self._expressions = expressions
-        self._settings = settings
-        self._report = report
         self._running = running
+        table, all_or_nothing = run.table, run.request.all_or_nothing
         seen = frozenset(write.ts for write in table.timeline.completed_writes())
-        all_or_nothing = wanted.all_or_nothing
-        self._planned = PlannedGroups(groups, seen, settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing)
-        self._rolling = wanted.options.of(RollingMetadata)
-        self._late = LatePlan(self._planned, self._encode, settings)
+        self._planned = PlannedGroups(
+            groups, seen, run.settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing
+        )
+        self._rolling = run.options.of(RollingMetadata)
+        self._late = LatePlan(self._planned, self._encode, run.settings)
         self._action = table.timeline.layout.clustering_action
 
     def staged(self) -> Report:
         """Stage the new files; the instant is drawn when they are committed."""
-        table, ts = self._table, Times(self._table, 0).next()
+        run, table = self._run, self._run.table
+        ts = Times(table, 0).next()
         refuse_ahead(table, ts)
         name = table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
         instant = Instant(ts, self._action, State.REQUESTED, None, name)
-        tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
-        attempt = StagedAttempt(table, instant, "clustering", self._late, self._settings)
+        tasks = rewrite_tasks(run, ts, self._plan, self._groups)
+        attempt = StagedAttempt(table, instant, "clustering", self._late, run.settings)
         storage = attempt.files.storage
         tasks = [replace(task, staging=storage) for task in tasks]
         rewrite = clustering_rewrite(instant, self._planned, tasks, storage, self._rolling)
-        report = carry_out(
-            rewrite, attempt, self._wanted, table, self._expressions, self._settings, self._report, self._running
-        )
+        report = carry_out(rewrite, attempt, run, self._running)
         return self._told("staged", attempt.pending_seconds, report)
 
     def reserved(self) -> Report:
         """Reserve an instant by a pending plan without groups, and write the new files under it."""
-        report, began = self._report, time.monotonic()
+        report, began, given = self._run.report, time.monotonic(), self._run.request.instant
         with report.phase("reserve"):
             ts, table = request(
-                self._table,
+                self._run.table,
                 self._action,
                 "reserve",
                 lambda _: self._encode([]),
-                self._settings,
+                self._run.settings,
                 rewrites=True,
-                ts=self._wanted.instant,
+                ts=given,
                 beside_writers=True,
             )
         report.instant = ts
         try:
             refuse_ahead(table, ts)
-            report.warnings += zone_warnings(self._wanted.instant, table)
-            tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
+            report.warnings += zone_warnings(given, table)
+            run = self._run.at(table)
+            tasks = rewrite_tasks(run, ts, self._plan, self._groups)
             instant = table.timeline.find(ts, self._action)
             assert instant is not None, "it was published under the lock"
             rewrite = clustering_rewrite(instant, self._planned, tasks, table.storage, self._rolling)
             self._planned.instant = ts
-            attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], self._settings, self._late)
-            report = carry_out(
-                rewrite, attempt, self._wanted, table, self._expressions, self._settings, report, self._running
-            )
+            attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], run.settings, self._late)
+            report = carry_out(rewrite, attempt, run, self._running)
         except JobLost:
             # A task may still be writing a file; the next run takes the attempt back.
             raise
@@ -158,16 +143,16 @@ class _Run:
         """The plan of some groups, by their number among those that have slices."""
         named = [group for group in self._plan.groups if group.slices]
         plan = replace(self._plan, groups=tuple(named[number] for number in numbers))
-        return encode_clustering_plan(plan, self._table.config.version.release)
+        return encode_clustering_plan(plan, self._run.table.config.version.release)
 
     def _take_back(self, ts: str, error: BaseException) -> None:
         """Take back this run's attempt after `error`; where that fails, the next run does it.
 
         Raises PartlyDone when the attempt is complete in spite of the error.
         """
-        is_done = False
+        is_done, table, settings = False, self._run.table, self._run.settings
         with suppress(HudiServicesError):
-            current = refresh(self._table)
+            current = refresh(table)
             found = current.timeline.find(ts, self._action)
             is_done = found is not None and found.is_completed
             # A plan with groups that was taken over is another's work; without groups, nobody can execute it.
@@ -175,9 +160,9 @@ class _Run:
                 found is not None and not is_done and (not isinstance(error, TakenOver) or is_reserved(current, found))
             )
             if found is not None and is_ours:
-                with Transaction(self._table, lease_name(found), f"take back {ts}", self._settings) as transaction:
-                    is_done = not take_back(transaction, ts, self._action, self._settings)
-                    delete_staged(self._table.storage, ts)
+                with Transaction(table, lease_name(found), f"take back {ts}", settings) as transaction:
+                    is_done = not take_back(transaction, ts, self._action, settings)
+                    delete_staged(table.storage, ts)
                     transaction.forget()
         if is_done and not isinstance(error, PartlyDone | TakenOver):
             raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
@@ -187,13 +172,13 @@ class _Run:
         return report
 
 
-def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
+def _stages(request: ClusteringRequest, table: Snapshot) -> bool:
     """Whether new files are staged: where a move is a rename, and wherever a writer of Hudi may cluster, too.
 
     Such a writer takes a reserved instant for a plan, and fails. Raises ConfigError when the options ask for that.
     """
     option = commit_keys.PUBLISH_LATE
-    way, texts = wanted.options[option], wanted.options.texts()
+    way, texts = request.options[option], request.options.texts()
     clusters = next((key for key in _HUDI_CLUSTERS if texts.get(key, "").lower() == "true"), None)
     if way == "RESERVED" and clusters is not None:
         raise ConfigError(
@@ -201,12 +186,12 @@ def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
             "fails on an instant that is only reserved",
             hint=f"leave {option.key} out, or let only one of the two cluster",
         )
-    if way == "STAGED" and wanted.instant is not None:
+    if way == "STAGED" and request.instant is not None:
         raise ConfigError(
-            f"{option.key}=staged draws the instant at the commit, and {wanted.instant} was asked for",
+            f"{option.key}=staged draws the instant at the commit, and {request.instant} was asked for",
             hint=f"leave the instant out, or {option.key}",
         )
-    if way != "AUTO" or wanted.instant is not None:
+    if way != "AUTO" or request.instant is not None:
         return way == "STAGED"
     return table.storage.capabilities.renames or clusters is not None or hudi_has_clustered(table)
 

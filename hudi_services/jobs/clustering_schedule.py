@@ -10,14 +10,15 @@ from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
-from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
-from ..options import clustering_keys, commit_keys
+from ..options import Options, clustering_keys, commit_keys
 from ..recovery.findings import abandoned
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import warn_of_unfit
+from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged
 from ..table.view import FileGroupId
 from .clustering_estimate import add_estimate
@@ -31,15 +32,15 @@ _LEFT = "file slices are left for the next plan"
 _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
 
 
-def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Snapshot:
+def schedule_plan(run: Run[ClusteringRequest]) -> Snapshot:
     """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
-    report.dry_run = wanted.dry_run
-    settings = transaction_settings(wanted.options, table.storage)
-    planned = plan_now(wanted, table, settings, report)
-    if wanted.dry_run:
+    table, report, settings = run.table, run.report, run.settings
+    report.dry_run = run.request.dry_run
+    planned = plan_now(run)
+    if run.request.dry_run:
         report.warnings += [_beside(one) for one in late_attempts(table)]
         _check_inputs(table, planned)
-        add_estimate(wanted, table, planned, report)
+        add_estimate(run, planned)
         report.looked(_DRY_RUN)
         return table
     refuse_beside_writers(table, settings, plan="")
@@ -49,43 +50,41 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         action = table.timeline.layout.clustering_action
 
         def plan(current: Snapshot) -> bytes:
-            if waiting := _wait_for_commits(wanted, current):
+            if waiting := _wait_for_commits(run.options, current):
                 raise NothingToDo(waiting)
             # Planning may take long, and the lock is held: plan again only when the table has changed.
             if is_unchanged(current, table):
                 return _encode(table, planned)
-            again = build(current, wanted.options.of(PlanRules))
+            again = build(current, run.options.of(PlanRules))
             _describe(again, report)
             if again.plan is None:
                 raise NothingToDo(again.why_empty)
             return _encode(current, again.plan)
 
-        ts, after = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
-    report.warnings += zone_warnings(wanted.instant, table)
+        ts, after = request(table, action, "schedule", plan, settings, rewrites=True, ts=run.request.instant)
+    report.warnings += zone_warnings(run.request.instant, table)
     _log.info("scheduled the clustering %s", ts)
     report.requested(ts)
     return after
 
 
-def plan_now(
-    wanted: ClusteringRequest, table: Snapshot, settings: TransactionSettings, report: Report
-) -> ClusteringPlan:
+def plan_now(run: Run[ClusteringRequest]) -> ClusteringPlan:
     """The plan of the table as it is, without a lock: an idle or wrong call leaves no trace. Raises NothingToDo."""
-    rules = wanted.options.of(PlanRules)
-    report.warnings += copying_that_sorts(wanted.options[clustering_keys.EXECUTION_STRATEGY_CLASS], rules.sort)
-    if wanted.instant is not None:
-        check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
-    waiting = _wait_for_commits(wanted, table)
+    table, report, rules = run.table, run.report, run.options.of(PlanRules)
+    report.warnings += copying_that_sorts(run.options[clustering_keys.EXECUTION_STRATEGY_CLASS], rules.sort)
+    if run.request.instant is not None:
+        check_new_instant(run.request.instant, table, run.options[commit_keys.CLOCK_SKEW_MILLIS])
+    waiting = _wait_for_commits(run.options, table)
     if waiting:
-        raise _nothing_to_plan(table, waiting, settings)
+        raise _nothing_to_plan(table, waiting, run.settings)
     with report.phase("plan"):
         check_order(rules.sort, rules.layout, table)
         if rules.columns:
             check_columns(f"{clustering_keys.PLAN_COLUMNS.key} column", rules.columns, table)
-        planned = build(table, rules, explain=wanted.dry_run)
+        planned = build(table, rules, explain=run.request.dry_run)
         _describe(planned, report)
         if planned.plan is None:
-            raise _nothing_to_plan(table, planned.why_empty, settings)
+            raise _nothing_to_plan(table, planned.why_empty, run.settings)
     return planned.plan
 
 
@@ -95,13 +94,13 @@ def _beside(other: LateAttempt) -> str:
     return f"a clustering was killed before it had published its plan, and has left files ({other.ts}): run recover"
 
 
-def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
+def _wait_for_commits(options: Options, table: Snapshot) -> str:
     """The reason to wait when too few commits have followed the last clustering, else "".
 
     Source: ClusteringPlanActionExecutor of Apache Hudi.
     """
-    options = (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS)
-    needed = max(wanted.options[one] or 0 for one in options)
+    keys = (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS)
+    needed = max(options[key] or 0 for key in keys)
     last = table.timeline.last_clustering() if needed else None
     found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
     if found >= needed:

@@ -10,6 +10,7 @@ from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..file_names import new_file_id
 from ..model import FileSlice
+from ..options import Options
 from ..options import clustering_keys as keys
 from ..options.option import Option
 from ..options.value_types import is_code
@@ -19,23 +20,20 @@ from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import task_maker
-from ..snapshot import Snapshot
+from ..runs.run import Run
 from ..table.support import are_buckets
 
 
 def rewrite_tasks(
-    wanted: ClusteringRequest,
-    table: Snapshot,
-    instant: str,
-    plan: ClusteringPlan,
-    groups: Sequence[Sequence[FileSlice]],
+    run: Run[ClusteringRequest], instant: str, plan: ClusteringPlan, groups: Sequence[Sequence[FileSlice]]
 ) -> list[RewriteTask]:
     """A task for each of the `groups` of the plan that is not empty. Raises ConfigError for unusable sort columns."""
-    layout = _layout(wanted, instant, plan)
+    table, options = run.table, run.options
+    layout = _layout(options, instant, plan)
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
-    files = file_settings(wanted.options, table.config)
-    execution, parameters = _execution(wanted, instant, plan)
+    files = file_settings(options, table.config)
+    execution, parameters = _execution(options, instant, plan)
     if EXECUTIONS.get(plan.strategy_class, EXECUTIONS[keys.SORT_AND_SIZE_EXECUTION]).single_files:
         files = replace(files, file_bytes=sys.maxsize)
     make = task_maker(table, instant, files)
@@ -59,25 +57,23 @@ def rewrite_tasks(
     return tasks
 
 
-def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:
+def _layout(options: Options, instant: str, plan: ClusteringPlan) -> str:
     """The layout that the options set, else the plan's. Raises ConfigError when only the plan names code."""
     option = keys.LAYOUT_STRATEGY
-    if wanted.options.is_set(option):
-        return wanted.options[option]
+    if options.is_set(option):
+        return options[option]
     layout = layout_of(plan.strategy_params)
     if is_code(layout):
         raise _names_code(instant, "layout", layout, option)
     return layout
 
 
-def _execution(
-    wanted: ClusteringRequest, instant: str, plan: ClusteringPlan
-) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _execution(options: Options, instant: str, plan: ClusteringPlan) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The execution strategy and its parameters: the operator's own, if the options name one, else the plan's.
 
     Raises ConfigError when only the plan names code, and for a class that cannot be loaded.
     """
-    options, option = wanted.options, keys.EXECUTION_STRATEGY_CLASS
+    option = keys.EXECUTION_STRATEGY_CLASS
     own = execution_called(options[option]).own
     if own is not None:
         given = options.given_keys(own.prefix) if own.prefix else ()

@@ -13,52 +13,51 @@ from .compaction_schedule import schedule_plan
 from .plan_instants import choose_pending
 
 
-def schedule(wanted: CompactionRequest, storage: Storage | Snapshot | None = None) -> Report:
+def schedule(request: CompactionRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Plan a compaction and publish it, unless it is a dry run; starts no JVM.
 
-    `storage` replaces that of `wanted.base_path`; or it is the table, as it is known.
+    `storage` replaces that of `request.base_path`; or it is the table, as it is known.
     """
-    report = Report.start(wanted)
-    table, wanted, _ = open_rewritable(wanted, storage, report)
-    schedule_plan(wanted, table, report)
-    return report
+    run = open_rewritable(request, storage, Report.start(request))
+    schedule_plan(run)
+    return run.report
 
 
 def execute(
-    wanted: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
+    request: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     # Only here: `schedule` does not need the modules that rewrite files.
     from .compaction_execution import execute_plan
 
-    report = Report.start(wanted)
+    report = Report.start(request)
     check_engine(engine)
-    table, wanted, expressions = open_rewritable(wanted, storage, report)
-    instant = _choose(table, wanted.instant)
-    with telling_way_out(table, instant):
-        return execute_plan(wanted, table, instant, expressions, report, engine)
+    run = open_rewritable(request, storage, report, engine)
+    instant = _choose(run.table, request.instant)
+    with telling_way_out(run.table, instant):
+        return execute_plan(run, instant)
 
 
 def schedule_and_execute(
-    wanted: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
+    request: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Plan a compaction and execute it at once."""
     # Only here: `schedule` does not need the modules that rewrite files.
     from .compaction_execution import execute_plan
 
-    report = Report.start(wanted)
+    report = Report.start(request)
     check_engine(engine)
-    table, over_table, expressions = open_rewritable(wanted, storage, report)
-    if not (wanted.executes_pending and table.timeline.pending({Action.COMPACTION})):
-        after = schedule_plan(over_table, table, report)
-        if wanted.dry_run:
+    run = open_rewritable(request, storage, report, engine)
+    if not (request.executes_pending and run.table.timeline.pending({Action.COMPACTION})):
+        after = schedule_plan(run)
+        if request.dry_run:
             return report
-        if after.config is not table.config:
-            _, over_table, expressions = open_rewritable(wanted, storage, report)
-        table = after
-    instant = _choose(table, report.instant)
-    with telling_way_out(table, instant):
-        return execute_plan(over_table, table, instant, expressions, report, engine)
+        if after.config is not run.table.config:
+            run = open_rewritable(request, storage, report, engine)
+        run = run.at(after)
+    instant = _choose(run.table, report.instant)
+    with telling_way_out(run.table, instant):
+        return execute_plan(run, instant)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:

@@ -10,12 +10,10 @@ from ..codecs.compaction_plan import COMPACT
 from ..commit.drafts import CommitDraft
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.rolling_metadata import RollingMetadata
-from ..commit.settings import transaction_settings
 from ..commit.times import refuse_ahead
 from ..compaction.inputs import SlicesComplete, compacted_slices
 from ..concurrency import at_once
-from ..derived_indexes.expression_index.index import Computation, ComputedIndex
-from ..engine import Engine
+from ..derived_indexes.expression_index.index import ComputedIndex
 from ..errors import NothingToDo
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, MergedLogs
@@ -26,27 +24,21 @@ from ..runs.report_rows import CompactionGroupRow
 from ..runs.request import CompactionRequest
 from ..runs.rewrite_tasks import task_maker
 from ..runs.rewriting import Rewrite, carry_out
+from ..runs.run import Run
 from ..runs.running import Running, started
-from ..snapshot import Snapshot
 from ..timeline.instant import Instant, State
 
 
-def execute_plan(
-    wanted: CompactionRequest,
-    table: Snapshot,
-    instant: Instant,
-    expressions: tuple[Computation, ...],
-    report: Report,
-    engine: Engine | None,
-) -> Report:
+def execute_plan(run: Run[CompactionRequest], instant: Instant) -> Report:
     """Execute the plan of the pending compaction `instant`, or say what that would do."""
+    table, report = run.table, run.report
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     seen = frozenset(write.ts for write in table.timeline.completed_writes())
     with report.phase("open"):
         plan = table.timeline.read_compaction_plan(instant)
         slices = compacted_slices(table, plan, instant)
-    with started("compaction", slices, wanted, report, engine) as running:
+    with started("compaction", slices, run) as running:
         with report.phase("open"):
             slices = at_once(table.slices.checked, slices)
         if len(slices) < len(plan.operations):
@@ -54,34 +46,31 @@ def execute_plan(
                 f"{len(plan.operations) - len(slices)} of {len(plan.operations)} file groups were replaced since the "
                 "plan was made, and are left out"
             )
-        return _execute(wanted, table, instant, slices, seen, expressions, report, running)
+        return _execute(run, instant, slices, seen, running)
 
 
 def _execute(
-    wanted: CompactionRequest,
-    table: Snapshot,
+    run: Run[CompactionRequest],
     instant: Instant,
     slices: Sequence[FileSlice],
     seen: frozenset[str],
-    expressions: tuple[Computation, ...],
-    report: Report,
     running: Running,
 ) -> Report:
-    settings = transaction_settings(wanted.options, table.storage)
+    table, report, settings = run.table, run.report, run.settings
     report.groups = len(slices)
     report.files = InOut(sum(len(one.files) for one in slices), len(slices))
     report.bytes = InOut(sum(one.size for one in slices), None)
     unchanged = SlicesComplete(instant, slices, seen, settings)
-    if wanted.dry_run:
+    if run.request.dry_run:
         unchanged.check(table)
         return _dry_run(instant, slices, report)
     # A compaction writes one base file for each file group, whatever its size.
-    files = replace(file_settings(wanted.options, table.config), file_bytes=sys.maxsize)
+    files = replace(file_settings(run.options, table.config), file_bytes=sys.maxsize)
     make = task_maker(table, instant.ts, files)
     tasks = [replace(make([one], [one.file_id]), keeps_group=True) for one in slices]
     merged = frozenset(log.path for one in slices for log in one.log_files)
     by_group = {(one.partition, one.file_id): one for one in slices}
-    rolling = wanted.options.of(RollingMetadata)
+    rolling = run.options.of(RollingMetadata)
 
     def draft(written: Sequence[NewFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         expected = (
@@ -98,7 +87,7 @@ def _execute(
     # The keys stay in their file groups, and so does the record index.
     rewrite = Rewrite("compaction", tasks, {}, unchanged, described, draft, moves_keys=False)
     attempt = Attempt(table, instant, rewrite.operation, [unchanged], settings)
-    return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
+    return carry_out(rewrite, attempt, run, running)
 
 
 def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> Report:

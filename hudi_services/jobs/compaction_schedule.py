@@ -6,13 +6,13 @@ from ..codecs.compaction_plan import encode_compaction_plan
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest, read_ahead
-from ..commit.settings import transaction_settings
 from ..compaction.plan import WAITING, CompactionRules, Planned, Reason, build, why_not_due
 from ..errors import NothingToDo
 from ..options import commit_keys
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
+from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged
 from ..timeline.instant import Action
 from .plan_instants import check_new_instant, zone_warnings
@@ -22,27 +22,27 @@ _log = logging.getLogger(__name__)
 _LEFT = "file slices are left for the next plan"
 
 
-def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) -> Snapshot:
+def schedule_plan(run: Run[CompactionRequest]) -> Snapshot:
     """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
-    report.dry_run = wanted.dry_run
-    settings = transaction_settings(wanted.options, table.storage)
-    rules = wanted.options.of(CompactionRules)
-    if wanted.instant is not None:
-        check_new_instant(wanted.instant, table, wanted.options[commit_keys.CLOCK_SKEW_MILLIS])
+    table, report, settings = run.table, run.report, run.settings
+    report.dry_run = run.request.dry_run
+    rules = run.options.of(CompactionRules)
+    if run.request.instant is not None:
+        check_new_instant(run.request.instant, table, run.options[commit_keys.CLOCK_SKEW_MILLIS])
     waiting = why_not_due(table, rules.trigger)
     if waiting:
         raise NothingToDo(waiting)
     with report.phase("plan"):
         # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
         planned = build(table, rules)
-        _describe(planned, report, explain=wanted.dry_run)
+        _describe(planned, report, explain=run.request.dry_run)
         if not planned.slices:
             raise NothingToDo(planned.why_empty)
-        if not wanted.dry_run:
+        if not run.request.dry_run:
             refuse_beside_writers(table, settings, plan="")
             refuse_beside_index_builds(table)
             read_ahead(table, [(one.partition, one.file_id) for one in planned.slices])
-    if wanted.dry_run:
+    if run.request.dry_run:
         _check_inputs(table, planned)
         report.looked("dry run: no plan was written")
         return table
@@ -61,8 +61,8 @@ def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) ->
             _check_inputs(current, final)
             return encode_compaction_plan(final.plan, current.config.version.release)
 
-        ts, after = request(table, Action.COMPACTION, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
-    report.warnings += zone_warnings(wanted.instant, table)
+        ts, after = request(table, Action.COMPACTION, "schedule", plan, settings, rewrites=True, ts=run.request.instant)
+    report.warnings += zone_warnings(run.request.instant, table)
     _log.info("scheduled the compaction %s", ts)
     report.requested(ts)
     return after

@@ -9,7 +9,7 @@ from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
 from ..commit.liveness import liveness
-from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
@@ -27,6 +27,7 @@ from ..options import index_keys
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.request import IndexRequest
+from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
@@ -38,36 +39,36 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 
 
-def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
-    """Build the record index and publish it. `storage` replaces that of `wanted.base_path`, and `engine` Spark."""
-    report = Report.start(wanted)
+def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
+    """Build the record index and publish it. `storage` replaces that of `request.base_path`, and `engine` Spark."""
+    report = Report.start(request)
     check_engine(engine)
-    table, wanted = open_supported(wanted, storage, report)
-    metadata = _check(table, forgets=not wanted.dry_run)
+    run = open_supported(request, storage, report)
+    table = run.table
+    metadata = _check(table, forgets=not request.dry_run)
     refuse_beside_index_builds(table)
-    settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started, so that wrong bounds are reported at once.
-    sizing = wanted.options.of(GroupSizing)
-    hash_name = wanted.options[index_keys.INDEX_HASH]
+    sizing = run.options.of(GroupSizing)
+    hash_name = run.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
-    if wanted.dry_run:
-        return _dry_run(wanted, table, sizing, report)
+    if request.dry_run:
+        return _dry_run(run, sizing)
     with (
-        Transaction(table, "index-bootstrap", "index-bootstrap", settings),
-        Running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
+        Transaction(table, "index-bootstrap", "index-bootstrap", run.settings),
+        Running(f"hudi_services index {table.config.name}", request, report, engine) as runner,
     ):
-        build = Build(table, metadata, runner, wanted.progress, hash_name)
+        build = Build(table, metadata, runner, request.progress, hash_name)
         with report.phase("plan"):
-            why_anew = build.resume() if wanted.resume else ""
-            if why_anew or not wanted.resume:
-                _begin(build, sizing, table, settings)
+            why_anew = build.resume() if request.resume else ""
+            if why_anew or not request.resume:
+                _begin(build, sizing, run)
         try:
-            bases = _carry_out(build, table, settings, report)
+            bases = _carry_out(build, run)
         except LostWork as lost:
             why_anew = lost.message
             with report.phase("plan"):
-                _begin(build, sizing, refresh(table), settings)
-            bases = _carry_out(build, table, settings, report)
+                _begin(build, sizing, run.at(refresh(table)))
+            bases = _carry_out(build, run)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
     report.groups = build.plan.shards
@@ -75,13 +76,14 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     return _account(report, build, bases)
 
 
-def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report: Report) -> Report:
+def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:
     """Report what would be read and built; a build that would be resumed keeps the number of its file groups."""
+    table, report = run.table, run.report
     report.dry_run = True
     with report.phase("plan"):
         slices = table.view.live_slices()
         count = sum(describe(table.slices, slices, lambda _, facts: facts.most_rows))
-        begun = load_plan(table.storage) if wanted.resume else None
+        begun = load_plan(table.storage) if run.request.resume else None
     report.groups = begun.shards if begun else file_group_count(count, sizing)
     report.files, report.rows = InOut(len(slices), None), InOut(count, None)
     return report.looked("dry run: no index was built")
@@ -103,22 +105,22 @@ def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
     return table.metadata
 
 
-def _begin(build: Build, sizing: GroupSizing, table: Snapshot, settings: TransactionSettings) -> None:
-    build.begin(table, _check(table), sizing, Times(table, settings.skew_millis).next)
+def _begin(build: Build, sizing: GroupSizing, run: Run[IndexRequest]) -> None:
+    build.begin(run.table, _check(run.table), sizing, Times(run.table, run.settings.skew_millis).next)
 
 
-def _carry_out(build: Build, table: Snapshot, settings: TransactionSettings, report: Report) -> list[WrittenBase]:
+def _carry_out(build: Build, run: Run[IndexRequest]) -> list[WrittenBase]:
     """Carry out the steps that are not done yet, and publish the index. Raises LostWork when the build must restart."""
-    with report.phase("read keys"):
+    with run.report.phase("read keys"):
         build.read_keys()
-    with report.phase("write shards"):
+    with run.report.phase("write shards"):
         bases = build.write_shards()
-    with report.phase("publish"):
-        _publish(build, table, bases, settings)
+    with run.report.phase("publish"):
+        _publish(build, bases, run)
     return bases
 
 
-def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
+def _publish(build: Build, bases: list[WrittenBase], run: Run[IndexRequest]) -> None:
     """Follow the table until, under its lock, the index is up to date and no write is pending; then publish the index.
 
     A write that began before the index existed may not add its rows to the index, and a rollback may not take the rows
@@ -129,6 +131,7 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
         if _unfinished(now) or build.is_behind(now):
             raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
 
+    table, settings = run.table, run.settings
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     with Waiting(table.on_wait) as waiting:
         while True:

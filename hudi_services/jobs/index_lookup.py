@@ -14,40 +14,41 @@ from ..runs.request import LookupRequest
 from ..storage import Storage
 
 
-def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
-    """Look up `wanted.keys`; the report lists the keys that were found. `storage` replaces that of `base_path`."""
-    report = Report.start(wanted)
-    places = find_locations(wanted, storage, report)
+def index_lookup(request: LookupRequest, storage: Storage | None = None) -> Report:
+    """Look up `request.keys`; the report lists the keys that were found. `storage` replaces that of `base_path`."""
+    report = Report.start(request)
+    places = find_locations(request, storage, report)
     report.show(LocationRow, map(LocationRow, *(column.to_pylist() for column in places.columns)))
     return report.completed(None)
 
 
-def find_locations(wanted: LookupRequest, storage: Storage | None, report: Report) -> pa.Table:
-    """The locations of `wanted.keys`, as `locations_table` gives them.
+def find_locations(request: LookupRequest, storage: Storage | None, report: Report) -> pa.Table:
+    """The locations of `request.keys`, as `locations_table` gives them.
 
     Raises ConfigError when there is no record index, and CorruptFile.
     """
-    table, wanted = open_supported(wanted, storage, report, repairs=True)
+    run = open_supported(request, storage, report, repairs=True)
+    table = run.table
     if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
         raise ConfigError(
             f"{table.storage.root} has no record index",
             hint=f"build it: hudi-services index-bootstrap --base-path {table.storage.root}",
         )
     with report.phase("look up"):
-        found = look_up(table.metadata, wanted.keys, wanted.options.of(AccessRule), wanted.partition)
+        found = look_up(table.metadata, request.keys, run.options.of(AccessRule), request.partition)
     try:
-        places = locations_table(wanted.keys, found)
+        places = locations_table(request.keys, found)
     except (ValueError, OverflowError, OSError) as error:
         raise CorruptFile(
             f"the record index of {table.storage.root} holds an instant that is not a time: {error}",
             hint=f"run: hudi-services validate --base-path {table.storage.root} --apply",
         ) from error
-    report.rows = InOut(len(wanted.keys), places.num_rows)
+    report.rows = InOut(len(request.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)
     return places
 
 
-def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
+def locations_table(keys: pa.Array, found: Locations) -> pa.Table:
     """The keys that were found, in their order: key, partition, file_id and instant, all text.
 
     Raises ValueError, OverflowError or OSError for an instant that is not a time.
@@ -60,4 +61,4 @@ def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
         "instant": [instant_of_millis(at.instant_millis, HUDI_ZONE) for at in found.locations],
     }
     taken = {name: pa.array(values, pa.string()).take(places) for name, values in columns.items()}
-    return pa.table({"key": wanted.filter(there), **taken})
+    return pa.table({"key": keys.filter(there), **taken})

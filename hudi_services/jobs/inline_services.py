@@ -41,7 +41,7 @@ _INLINE_COMMITS = "4"
 class InlineServices:
     """What runs after a write; `options` are those of the request, over the table's. `table` is the table then."""
 
-    wanted: WriteRequest
+    request: WriteRequest
     options: Options
     table: Snapshot
     engine: Engine
@@ -65,10 +65,12 @@ class InlineServices:
         return report
 
     def _clean(self) -> Report:
-        return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.table)
+        return clean.clean(CleanRequest(base_path=self.request.base_path, options=self.request.options), self.table)
 
     def _archive(self) -> Report:
-        return archive.archive(ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.table)
+        return archive.archive(
+            ArchiveRequest(base_path=self.request.base_path, options=self.request.options), self.table
+        )
 
     def _compact(self, report: Report) -> None:
         pending = self.table.timeline.pending({Action.COMPACTION})
@@ -80,18 +82,18 @@ class InlineServices:
             self._run("compaction", partial(self._compaction, mode), report)
 
     def _compaction(self, mode: Mode) -> Report:
-        wanted = CompactionRequest(base_path=self.wanted.base_path, options=self.wanted.options, mode=mode)
+        request = CompactionRequest(base_path=self.request.base_path, options=self.request.options, mode=mode)
         if mode is Mode.SCHEDULE:
-            return compaction.schedule(wanted, self.table)
+            return compaction.schedule(request, self.table)
         if mode is Mode.EXECUTE:
-            return compaction.execute(wanted, self.table, self.engine)
-        return compaction.schedule_and_execute(wanted, self.table, self.engine)
+            return compaction.execute(request, self.table, self.engine)
+        return compaction.schedule_and_execute(request, self.table, self.engine)
 
     def _cluster(self, mode: Mode) -> Report:
-        options = self.wanted.options
+        options = self.request.options
         if not any(map(self.options.is_set, (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS))):
             options = options.with_default(clustering_keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
-        request = ClusteringRequest(base_path=self.wanted.base_path, options=options, mode=mode)
+        request = ClusteringRequest(base_path=self.request.base_path, options=options, mode=mode)
         if mode is Mode.SCHEDULE:
             return clustering.schedule(request, self.table)
         if mode is Mode.EXECUTE:
@@ -122,7 +124,7 @@ class InlineServices:
             self._failed(name, done.reason or "it is partly done", done.hint, report)
 
     def _failed(self, name: str, why: str, hint: str, report: Report) -> None:
-        operation = self.wanted.operation.value
+        operation = self.request.operation.value
         told = f"the {operation} {report.instant} is complete, but the {name} after it failed: {why}"
         if self.options[writing_keys.FAIL_WITH_SERVICES]:
             report.partly_done(told, hint)

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta, timezone
 
 from ..commit.critical_section import critical_section
 from ..commit.lease import Lease
-from ..commit.settings import transaction_settings
 from ..errors import ConfigError, NothingToDo
 from ..orphan_files.find import find_orphan_files
 from ..orphan_files.model import Ages, Findings, Item, Kept, Total
@@ -14,42 +13,39 @@ from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import AttemptRow, NoOrphansRow, QuarantineRow
 from ..runs.request import OrphanFilesMode, OrphanFilesRequest
-from ..snapshot import Snapshot
+from ..runs.run import Run
 from ..storage import Storage
 
 _MINUTE = 60_000
 _PROBLEMS_TOLD = 10
 
 
-def manage_orphan_files(wanted: OrphanFilesRequest, storage: Storage | None = None) -> Report:
-    """Do what `wanted.mode` says; `storage` replaces the storage of `wanted.base_path`.
+def manage_orphan_files(request: OrphanFilesRequest, storage: Storage | None = None) -> Report:
+    """Do what `request.mode` says; `storage` replaces the storage of `request.base_path`.
 
     QUARANTINE searches twice, the second time under the lock, and moves the files that both searches found. When the
     first search finds nothing, it takes no lock. Raises NothingToDo when there is nothing to do.
     """
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report)
-    jobs: dict[OrphanFilesMode, Callable[[OrphanFilesRequest, Snapshot, Report], Report]] = {
+    run = open_supported(request, storage, Report.start(request))
+    jobs: dict[OrphanFilesMode, Callable[[Run[OrphanFilesRequest]], Report]] = {
         OrphanFilesMode.FIND: _find,
         OrphanFilesMode.QUARANTINE: _quarantine,
         OrphanFilesMode.RESTORE: _restore,
         OrphanFilesMode.DELETE: _delete,
     }
-    return jobs[wanted.mode](wanted, table, report)
+    return jobs[request.mode](run)
 
 
-def _find(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
-    _look(wanted, table, report)
-    _list_quarantines(table.storage, report)
-    return report.looked("dry run: nothing was moved")
+def _find(run: Run[OrphanFilesRequest]) -> Report:
+    _look(run)
+    _list_quarantines(run.table.storage, run.report)
+    return run.report.looked("dry run: nothing was moved")
 
 
-def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
-    seen = _look(wanted, table, report)
-    with critical_section(
-        table, "quarantine orphan files", transaction_settings(wanted.options, table.storage)
-    ) as current:
-        again = _look(wanted, current, report)
+def _quarantine(run: Run[OrphanFilesRequest]) -> Report:
+    seen, report = _look(run), run.report
+    with critical_section(run.table, "quarantine orphan files", run.settings) as current:
+        again = _look(run.at(current))
         items = _agreed(seen, again)
         _describe(items, again, report)
         if not items:
@@ -57,25 +53,23 @@ def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> 
         current.check_held()
         name = create(current, items)
         with report.phase("move"):
-            moved = fill(current.storage, name, items, _progress(wanted, "move"))
+            moved = fill(current.storage, name, items, _progress(run, "move"))
     return _end(report, moved, f"moved to the quarantine {name}", "the next run finds the other files again")
 
 
-def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
-    name = wanted.quarantine
+def _restore(run: Run[OrphanFilesRequest]) -> Report:
+    name, report = run.request.quarantine, run.report
     if name is None:
         raise ConfigError("a restore needs the name of a quarantine")
-    if wanted.dry_run:
-        held = check_restore(table, name)
+    if run.request.dry_run:
+        held = check_restore(run.table, name)
         report.files, report.bytes = InOut(held.files, None), InOut(held.bytes, None)
         report.show(QuarantineRow, [QuarantineRow(name, held.files, held.bytes)])
         return report.looked("dry run: nothing was put back")
-    with critical_section(
-        table, "restore orphan files", transaction_settings(wanted.options, table.storage)
-    ) as current:
+    with critical_section(run.table, "restore orphan files", run.settings) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
-            moved = restore(current, name, _progress(wanted, "move"))
+            moved = restore(current, name, _progress(run, "move"))
     what = f"restored from the quarantine {name}"
     return _end(
         report,
@@ -85,44 +79,44 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
     )
 
 
-def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
-    limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days or 0)
-    settings = transaction_settings(wanted.options, table.storage)
-    if wanted.dry_run:
-        old = _old_quarantines(wanted, table, limit, report)
+def _delete(run: Run[OrphanFilesRequest]) -> Report:
+    table, report = run.table, run.report
+    wait_seconds = run.settings.lock_wait.wait_millis / 1000
+    limit = table.clock.now() - timedelta(days=run.request.delete_older_than_days or 0)
+    if run.request.dry_run:
+        old = _old_quarantines(run, limit)
         report.files = InOut(sum(one.held.files for one in old), None)
         report.bytes = InOut(sum(one.held.bytes for one in old), None)
         return report.looked("dry run: nothing was deleted")
     # No file of the table is touched, so only another run of this program must wait.
-    wait_seconds = settings.lock_wait.wait_millis / 1000
     with Lease(table.storage, "table", "delete quarantines", wait_seconds, table.on_wait):
-        old = _old_quarantines(wanted, table, limit, report)
+        old = _old_quarantines(run, limit)
         with report.phase("delete"):
-            deleted = [delete(table.storage, one.id, _progress(wanted, "delete")) for one in old]
+            deleted = [delete(table.storage, one.id, _progress(run, "delete")) for one in old]
     report.files = InOut(sum(total.files for total in deleted), 0)
     report.bytes = InOut(sum(total.bytes for total in deleted), 0)
     return report.completed(None)
 
 
-def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetime, report: Report) -> list[Quarantine]:
+def _old_quarantines(run: Run[OrphanFilesRequest], limit: datetime) -> list[Quarantine]:
     """The quarantines that were made up to `limit`. Raises NothingToDo when there is none."""
-    old = [one for one in list_quarantines(table.storage) if one.created <= limit]
+    old = [one for one in list_quarantines(run.table.storage) if one.created <= limit]
     if not old:
-        raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days or 0} days old")
-    report.show(QuarantineRow, map(_quarantine_row, old))
+        raise NothingToDo(f"no quarantine is {run.request.delete_older_than_days or 0} days old")
+    run.report.show(QuarantineRow, map(_quarantine_row, old))
     return old
 
 
-def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
+def _look(run: Run[OrphanFilesRequest]) -> Findings:
     """Find the orphan files and add them to the report. Raises NothingToDo when there are none."""
-    settings = transaction_settings(wanted.options, table.storage)
-    ages = Ages(wanted.min_age_minutes * _MINUTE, settings.heartbeat_expires_millis)
+    report = run.report
+    ages = Ages(run.request.min_age_minutes * _MINUTE, run.settings.heartbeat_expires_millis)
     with report.phase("look"):
-        findings = find_orphan_files(table, ages, _progress(wanted, "look"))
-    report.warnings += [text for text in findings.warnings if text not in report.warnings]
+        findings = find_orphan_files(run.table, ages, _progress(run, "look"))
+    report.warn(findings.warnings)
     _describe(findings.items, findings, report)
     if not findings.items:
-        _list_quarantines(table.storage, report)
+        _list_quarantines(run.table.storage, report)
         raise NothingToDo("there are no orphan files")
     return findings
 
@@ -185,5 +179,5 @@ def _time(epoch_millis: int) -> str:
     return datetime.fromtimestamp(epoch_millis / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _progress(wanted: OrphanFilesRequest, phase: str) -> Callable[[int, int], None]:
-    return lambda done, total: wanted.progress(phase, done, total)
+def _progress(run: Run[OrphanFilesRequest], phase: str) -> Callable[[int, int], None]:
+    return lambda done, total: run.request.progress(phase, done, total)

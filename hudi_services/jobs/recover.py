@@ -2,7 +2,7 @@
 
 from ..attempts.late_attempts import late_attempts, take_back_staged
 from ..clock import duration
-from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..merging.rules import turned_by_upgrade
 from ..options import commit_keys
@@ -18,37 +18,37 @@ from .recovering import carry_out
 _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
 
 
-def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
+def recover(request: RecoverRequest, storage: Storage | None = None) -> Report:
     """Decide what to do about every pending instant, and with `apply` do it; starts no JVM."""
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report, repairs=True)
-    if wanted.apply:
+    report = Report.start(request)
+    run = open_supported(request, storage, report, repairs=True)
+    table = run.table
+    if request.apply:
         check_creates(table.storage)
     # Told here alone: what stays as it is would be told by every scheduled run.
     report.warnings += filter(None, [turned_by_upgrade(table.config)])
-    settings = transaction_settings(wanted.options, table.storage)
-    left = [] if wanted.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
-    if wanted.apply and left:
-        report.warnings += _take_back(table, left, settings)
+    left = [] if request.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
+    if request.apply and left:
+        report.warnings += _take_back(table, left, run.settings)
         table = refresh(table)
     elif left:
         report.warnings.append(_left_behind(left, taken_back=False))
     with report.phase("look"):
-        findings = [one for one in find(table, settings) if wanted.instant in (None, one.instant.ts)]
+        findings = [one for one in find(table, run.settings) if request.instant in (None, one.instant.ts)]
     if not findings:
         if left:
-            return report.completed(None) if wanted.apply else report.looked(_DRY_RUN)
-        raise _nothing(wanted, table)
-    if not wanted.apply:
+            return report.completed(None) if request.apply else report.looked(_DRY_RUN)
+        raise _nothing(request, table)
+    if not request.apply:
         report.show(PendingInstantRow, map(_row, findings))
-        return report.looked(_DRY_RUN, wanted.instant)
+        return report.looked(_DRY_RUN, request.instant)
     with report.phase("repair"):
         outcomes = carry_out(
             table,
             findings,
-            settings,
-            using_markers=wanted.options[commit_keys.ROLLBACK_USING_MARKERS],
-            progress=lambda done: wanted.progress("repair", done, len(findings)),
+            run.settings,
+            using_markers=run.options[commit_keys.ROLLBACK_USING_MARKERS],
+            progress=lambda done: request.progress("repair", done, len(findings)),
         )
     report.show(PendingInstantRow, (RepairedInstantRow(**vars(_row(one.finding)), done=one.done) for one in outcomes))
     failed = [one.error for one in outcomes if one.error is not None]
@@ -58,7 +58,7 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
         raise PartlyDone(message, hint=hint)
     if all(one.decision is Decision.WAIT for one in findings):
         raise NothingToDo("every pending instant must wait: see the reasons")
-    return report.completed(wanted.instant)
+    return report.completed(request.instant)
 
 
 def _take_back(table: Snapshot, attempts: list[str], settings: TransactionSettings) -> list[str]:
@@ -79,11 +79,11 @@ def _left_behind(attempts: list[str], *, taken_back: bool) -> str:
     return f"what was left of clusterings that were killed before they had published their plan {done} ({times})"
 
 
-def _nothing(wanted: RecoverRequest, table: Snapshot) -> HudiServicesError:
-    if wanted.instant is None:
+def _nothing(request: RecoverRequest, table: Snapshot) -> HudiServicesError:
+    if request.instant is None:
         return NothingToDo("nothing is pending on this table")
     known = ", ".join(one.ts for one in table.timeline.pending()) or "none"
-    return ConfigError(f"{table.storage.root} has no pending instant {wanted.instant}", hint=f"pending are: {known}")
+    return ConfigError(f"{table.storage.root} has no pending instant {request.instant}", hint=f"pending are: {known}")
 
 
 def _row(finding: Finding) -> PendingInstantRow:

@@ -3,33 +3,30 @@
 from collections.abc import Sequence
 
 from ..commit.liveness import liveness
-from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
 from ..rollback.completed import check_completed_rollback, check_is_newest
 from ..rollback.undo_clustering import check_undo
 from ..runs.report import Report
 from ..runs.request import RepairRequest
-from ..snapshot import Snapshot
+from ..runs.run import Run
 from ..storage import Storage
 from ..table.support import Operation, check_support
 from ..timeline.instant import Action, Instant, State
 from .rolling_back import roll_back_instant
 
 
-def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
+def rollback(request: RepairRequest, storage: Storage | None = None) -> Report:
     """Roll back a failed write, or with `completed` the newest completed write; finish a rollback that was begun.
 
-    `storage` replaces the storage of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
+    `storage` replaces the storage of `request.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
     that must not be rolled back, CheckFailed as `undo`, NothingToDo when it was rolled back already.
     """
-    return roll_back_instant(wanted, storage, _choose)
+    return roll_back_instant(request, storage, _choose)
 
 
-def _choose(
-    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
-) -> tuple[Instant, Sequence[FileSlice]]:
-    target = _written(wanted, table, settings)
+def _choose(run: Run[RepairRequest]) -> tuple[Instant, Sequence[FileSlice]]:
+    table, target = run.table, _written(run)
     if not target.is_completed:
         return target, ()
     # It brings rows back, as undo does.
@@ -41,9 +38,10 @@ def _choose(
     return target, check_completed_rollback(table, target)
 
 
-def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings) -> Instant:
+def _written(run: Run[RepairRequest]) -> Instant:
     """The write to roll back. Raises ConfigError when it may not be rolled back, LockBusy while its writer is alive."""
-    root, ts = table.storage.root, wanted.instant or ""
+    table, ts = run.table, run.request.instant
+    root = table.storage.root
     found = table.timeline.find(ts)
     if found is None:
         known = ", ".join(f"{one.ts} ({one.action.value})" for one in table.timeline.pending()) or "none"
@@ -58,12 +56,12 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
             f"{root}: {found.file_name} is the plan of a compaction, and nothing of it was begun",
             hint="execute it with hudi-services compact: log files may be named after it, so that the plan must stay",
         )
-    if found.is_completed and not wanted.completed:
+    if found.is_completed and not run.request.completed:
         raise ConfigError(
             f"{root}: the {found.action.value} {ts} is completed, and a rollback would delete its rows",
             hint="add --completed to delete these rows; for a clustering, use undo",
         )
-    signs = liveness(table, found, settings) if not found.is_completed else None
+    signs = liveness(table, found, run.settings) if not found.is_completed else None
     if signs is not None and signs.alive:
         who = f": {signs.holder}" if signs.holder else ", or was a short time ago"
         raise LockBusy(

@@ -9,7 +9,7 @@ from ..codecs.rollback_plan import RollbackPlan
 from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.critical_section import critical_section
 from ..commit.liveness import is_stale_rollback
-from ..commit.settings import TransactionSettings, transaction_settings
+from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConflictError, LockBusy, NothingToDo
@@ -29,6 +29,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import PartitionRow, RollbackRow, VisibleAgainRow
 from ..runs.request import RepairRequest
+from ..runs.run import Run
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..table.partitions import StorageLister
@@ -52,92 +53,91 @@ class _Decided:
     """File slices that readers will see again."""
 
 
-Choose: TypeAlias = Callable[[RepairRequest, Snapshot, TransactionSettings], tuple[Instant, Sequence[FileSlice]]]
+Choose: TypeAlias = Callable[[Run[RepairRequest]], tuple[Instant, Sequence[FileSlice]]]
 """Returns the instant to roll back and the file slices that readers will see again, or raises why that is refused."""
 
 
-def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
+def roll_back_instant(request: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
     """Roll back the instant that `choose` returns, or finish a rollback of it that was begun.
 
-    `storage` replaces the storage of `wanted.base_path`. Raises LockBusy while another process carries out that
+    `storage` replaces the storage of `request.base_path`. Raises LockBusy while another process carries out that
     rollback, ConflictError for a completed instant while another writer is at work.
     """
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report)
-    settings = transaction_settings(wanted.options, table.storage)
-    if wanted.dry_run:
+    report = Report.start(request)
+    run = open_supported(request, storage, report)
+    action = f"{request.service} {request.instant}"
+    if request.dry_run:
         with report.phase("plan"):
-            decided = _decide(wanted, table, settings, choose, report)
+            decided = _decide(run, choose)
             _describe(decided, report)
         return report.looked(_DRY_RUN, decided.plan.ts)
-    with critical_section(table, f"{wanted.service} {wanted.instant}", settings, repairs=wanted.instant) as current:
+    with critical_section(run.table, action, run.settings, repairs=request.instant) as current:
         with report.phase("plan"):
             try:
-                decided = _decide(wanted, current, settings, choose, report)
+                decided = _decide(run.at(current), choose)
             except NothingToDo:
                 # The process that rolled it back may have died before the last step.
-                clear_traces(current, wanted.instant or "")
+                clear_traces(current, request.instant)
                 raise
             _describe(decided, report)
         with report.phase("roll back"):
-            done = _carry_out(wanted, decided, Times(decided.table, settings.skew_millis))
+            done = _carry_out(request, decided, Times(decided.table, run.settings.skew_millis))
     report.show(RollbackRow, [RollbackRow(done, of=decided.plan.ts, action=decided.plan.action)])
     return report.completed(decided.plan.ts)
 
 
-def _decide(
-    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose, report: Report
-) -> _Decided:
-    """Decide what to do about `wanted.instant`.
+def _decide(run: Run[RepairRequest], choose: Choose) -> _Decided:
+    """Decide what to do about the instant of the request.
 
     Raises what `choose` raises, LockBusy, ConflictError, and NothingToDo when the instant was rolled back already.
     """
-    ts = wanted.instant or ""
+    table, ts = run.table, run.request.instant
     begun = pending_rollback(table, ts) or _rollback_named(table, ts)
     if begun is None:
-        decided = _judge(wanted, table, settings, choose)
-        _warn_of_markers(wanted, decided, report)
-        _warn_of_checkpoint(wanted, decided, report)
+        decided = _judge(run, choose)
+        _warn_of_markers(run, decided)
+        _warn_of_checkpoint(run, decided)
         return decided
-    _refuse_live(table, begun, settings)
+    _refuse_live(table, begun, run.settings)
     plan = table.timeline.read_rollback_plan(begun)
     if not is_still_completed(table, plan):
         return _Decided(table, plan, begun)
     # This rollback has done nothing, and readers and writers have used its target since: decide as if it did not exist.
-    wanted = replace(wanted, instant=plan.ts)
-    if wanted.dry_run:
-        return _judge(wanted, table, settings, choose)
+    run = replace(run, request=replace(run.request, instant=plan.ts))
+    if run.request.dry_run:
+        return _judge(run, choose)
     remove_instant(table, begun)
-    report.warnings.append(f"the rollback {begun.ts} of {plan.ts} had not started to delete anything: it was dropped")
-    return _decide(wanted, refresh(table), settings, choose, report)
+    dropped = f"the rollback {begun.ts} of {plan.ts} had not started to delete anything: it was dropped"
+    run.report.warnings.append(dropped)
+    return _decide(run.at(refresh(table)), choose)
 
 
-def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose) -> _Decided:
+def _judge(run: Run[RepairRequest], choose: Choose) -> _Decided:
     """Decide about an instant whose rollback was not begun."""
-    ts = wanted.instant or ""
+    table, ts = run.table, run.request.instant
     if table.timeline.find(ts) is None:
         _refuse_done(table, ts)
-    target, restored = choose(wanted, table, settings)
+    target, restored = choose(run)
     if target.is_completed:
-        refuse_other_writers(table, target, settings)
+        refuse_other_writers(table, target, run.settings)
         refuse_beside_index_builds(table)
-    plan = plan_rollback(table, target, using_markers=wanted.options[commit_keys.ROLLBACK_USING_MARKERS])
+    plan = plan_rollback(table, target, using_markers=run.options[commit_keys.ROLLBACK_USING_MARKERS])
     return _Decided(table, plan, None, target, tuple(restored))
 
 
-def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
-    if decided.target is not None and wanted.options[commit_keys.ROLLBACK_USING_MARKERS]:
+def _warn_of_markers(run: Run[RepairRequest], decided: _Decided) -> None:
+    if decided.target is not None and run.options[commit_keys.ROLLBACK_USING_MARKERS]:
         problem, _ = unfit_markers(decided.table, decided.target)
-        report.warnings += [f"{problem}: the files to delete were found by listing"] if problem else []
+        run.report.warnings += [f"{problem}: the files to delete were found by listing"] if problem else []
 
 
-def _warn_of_checkpoint(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
+def _warn_of_checkpoint(run: Run[RepairRequest], decided: _Decided) -> None:
     """Say which stream will find no checkpoint any more: commits may have taken it over from archived ones."""
     if decided.target is not None and decided.target.is_completed:
-        named = wanted.options[commit_keys.ROLLING_KEYS]
+        named = run.options[commit_keys.ROLLING_KEYS]
         last = last_checkpoint(decided.table.timeline, [decided.target], named)
         if last is not None:
-            report.warnings.append(
+            run.report.warnings.append(
                 f"no other commit on the timeline has a checkpoint of {last.stream.reader} ({last.stream.key}): after "
                 "this, the stream begins anew when it starts again"
             )
@@ -166,11 +166,11 @@ def _refuse_done(table: Snapshot, ts: str) -> None:
             raise NothingToDo(f"{ts} was rolled back already, by {done.ts}")
 
 
-def _carry_out(wanted: RepairRequest, decided: _Decided, times: Times) -> str:
+def _carry_out(request: RepairRequest, decided: _Decided, times: Times) -> str:
     """Carry out the decision; return the instant of the rollback."""
 
     def progress(done: int, total: int) -> None:
-        wanted.progress("delete", done, total)
+        request.progress("delete", done, total)
 
     if decided.begun is not None:
         return resume_rollback(decided.table, decided.begun, times, progress=progress)

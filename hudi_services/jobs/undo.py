@@ -2,28 +2,25 @@
 
 from collections.abc import Sequence
 
-from ..commit.settings import TransactionSettings
 from ..model import FileSlice
 from ..rollback.undo_clustering import check_undo, completed_clustering
 from ..runs.report import Report
 from ..runs.request import RepairRequest
-from ..snapshot import Snapshot
+from ..runs.run import Run
 from ..storage import Storage
 from ..timeline.instant import Instant
 from .rolling_back import roll_back_instant
 
 
-def undo(wanted: RepairRequest, storage: Storage | None = None) -> Report:
+def undo(request: RepairRequest, storage: Storage | None = None) -> Report:
     """Undo a completed clustering, or finish an undo that was begun.
 
-    `storage` replaces the storage of `wanted.base_path`. Raises ConfigError, ConflictError and CheckFailed for a
+    `storage` replaces the storage of `request.base_path`. Raises ConfigError, ConflictError and CheckFailed for a
     clustering that cannot be undone, LockBusy while another process undoes it, NothingToDo when it was undone already.
     """
-    return roll_back_instant(wanted, storage, _choose)
+    return roll_back_instant(request, storage, _choose)
 
 
-def _choose(
-    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
-) -> tuple[Instant, Sequence[FileSlice]]:
-    target = completed_clustering(table, wanted.instant or "")
-    return target, check_undo(table, target)
+def _choose(run: Run[RepairRequest]) -> tuple[Instant, Sequence[FileSlice]]:
+    target = completed_clustering(run.table, run.request.instant)
+    return target, check_undo(run.table, target)

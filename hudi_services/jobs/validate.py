@@ -1,17 +1,12 @@
 """The validation job: compute the metadata table anew, list each difference, and repair it on demand."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 
 from ..attempts.metadata_repair import RepairDraft
-from ..base_files.bloom import BloomSettings
 from ..commit.critical_section import critical_section
-from ..commit.settings import transaction_settings
 from ..commit.times import Times
 from ..commit.transaction import complete
-from ..derived_indexes.expression_index.index import Computation, computation, expression_indexes
-from ..derived_indexes.expression_index.times import Zone
 from ..errors import (
     CheckFailed,
     ConflictError,
@@ -20,8 +15,8 @@ from ..errors import (
     NotFound,
     NothingToDo,
     PartlyDone,
-    UnsupportedTable,
 )
+from ..indexing.expressions import DerivedIndexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.records.keys import EXPRESSION_INDEX
 from ..metadata.table import MetadataTable
@@ -30,6 +25,7 @@ from ..runs.opening import open_supported
 from ..runs.report import Check, CheckResult, Report
 from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
 from ..runs.request import ValidateRequest
+from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
@@ -43,81 +39,66 @@ _LOOKS = 3
 _PAUSE_SECONDS = 0.2
 
 
-def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
+def validate(request: ValidateRequest, storage: Storage | None = None) -> Report:
     """Compare the metadata table with the table, and with `repair` write the wrong records again; starts no JVM.
 
-    Only harmful differences count, with `strict` all. `storage` replaces the storage of `wanted.base_path`. Raises
+    Only harmful differences count, with `strict` all. `storage` replaces the storage of `request.base_path`. Raises
     CheckFailed when there are differences (with `repair`: when some are left and no record was written), PartlyDone
     when some are left after a repair, and NothingToDo when there is no metadata table.
     """
-    report = Report.start(wanted)
-    table, wanted = open_supported(wanted, storage, report)
-    found = _confirmed(wanted, table, report)
-    if not found.differences or not (wanted.repair or _counting(wanted, found)):
+    run = open_supported(request, storage, Report.start(request))
+    report, root = run.report, run.table.storage.root
+    found = _confirmed(run)
+    if not found.differences or not (request.repair or _counting(request, found)):
         return _completed(report, found, "the metadata table agrees with the table")
-    if not wanted.repair:
-        count = _count(len(_counting(wanted, found)), "difference")
+    if not request.repair:
+        count = _count(len(_counting(request, found)), "difference")
         raise CheckFailed(
-            f"{table.storage.root}: {count} between the metadata table and the table",
-            hint=_own_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --apply",
+            f"{root}: {count} between the metadata table and the table",
+            hint=_own_hint(found) or f"run: hudi-services validate --base-path {root} --apply",
         )
-    written = _repair(wanted, table, found, report)
-    left = _confirmed(wanted, refresh(table), report)
+    written = _repair(run, found)
+    left = _confirmed(run.at(refresh(run.table)))
     repaired = f"{_count(sum(written.values()), 'record')} of the metadata table written again" if written else ""
-    if counting := _counting(wanted, left):
-        raise _left(table, left, len(counting), repaired)
+    if counting := _counting(request, left):
+        raise _left(run.table, left, len(counting), repaired)
     return _completed(report, left, repaired or "the differences no longer existed when the table was locked")
 
 
-def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:
+def _counting(request: ValidateRequest, found: Findings) -> Sequence[Difference]:
     """The differences that make the run fail."""
-    return found.differences if wanted.strict else found.of(Severity.HARMFUL)
+    return found.differences if request.strict else found.of(Severity.HARMFUL)
 
 
-def _confirmed(wanted: ValidateRequest, table: Snapshot, report: Report) -> Findings:
+def _confirmed(run: Run[ValidateRequest]) -> Findings:
     """The differences, which are added to the report; when the table changed meanwhile, those that a second comparison
     confirms."""
-    with report.phase("look"):
-        table, found = _look(wanted, table)
+    with run.report.phase("look"):
+        table, found = _look(run)
         current = refresh(table)
         if found.differences and not _is_unchanged(current, table):
-            found = found.confirmed_by(_look(wanted, current, found)[1])
-    _describe(wanted, table, found, report)
+            found = found.confirmed_by(_look(run.at(current), found)[1])
+    _describe(run.at(table), found)
     return found
 
 
-def _look(wanted: ValidateRequest, table: Snapshot, again: Findings | None = None) -> tuple[Snapshot, Findings]:
+def _look(run: Run[ValidateRequest], again: Findings | None = None) -> tuple[Snapshot, Findings]:
     """The snapshot that was compared, and the findings: about everything, or about what may be in `again`."""
     for _ in range(_LOOKS - 1):
         try:
-            return table, _look_once(wanted, table, again)
+            return run.table, _look_once(run, again)
         except (NotFound, CorruptFile):
             # Hadoop's local file system lists files that are not whole yet.
-            table.clock.sleep(_PAUSE_SECONDS)
-            table = refresh(table)
-    return table, _look_once(wanted, table, again)
+            run.table.clock.sleep(_PAUSE_SECONDS)
+            run = run.at(refresh(run.table))
+    return run.table, _look_once(run, again)
 
 
-def _look_once(wanted: ValidateRequest, table: Snapshot, again: Findings | None) -> Findings:
-    metadata = _metadata_of(table)
-    computed = list(_expressions(wanted, table, metadata))
-    drop_missing = wanted.drop_missing_partitions
-    return look(table, metadata, wanted.progress, again, computed, drop_missing=drop_missing)
-
-
-def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTable) -> Iterator[Computation]:
-    """The computations of the expression indexes that can be computed.
-
-    An index that depends on a time zone is left out unless the zone is set: a wrong guess would make every record a
-    difference, and "repair" it.
-    """
-    options = wanted.options
-    for index in expression_indexes(metadata):
-        with suppress(UnsupportedTable):
-            zone, bloom = Zone.of_session(options), options.of(BloomSettings)
-            found = computation(metadata, index, table.schema, zone, bloom)
-            if options[file_keys.SESSION_TIME_ZONE] or not found.expression().zoned:
-                yield found
+def _look_once(run: Run[ValidateRequest], again: Findings | None) -> Findings:
+    table, request = run.table, run.request
+    metadata, indexes = _metadata_of(table), DerivedIndexes.comparable(table, run.options)
+    drop_missing = request.drop_missing_partitions
+    return look(table, metadata, request.progress, again, indexes.computations, drop_missing=drop_missing)
 
 
 def _metadata_of(table: Snapshot) -> MetadataTable:
@@ -131,13 +112,13 @@ def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
-def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:
+def _repair(run: Run[ValidateRequest], found: Findings) -> Mapping[str, int]:
     """Repair the differences that are confirmed under the lock; return the number of records written, by metadata
     partition."""
-    settings = transaction_settings(wanted.options, table.storage)
-    done = "the repair of the metadata table"
-    with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
-        now, again = _look(wanted, now, found)
+    action, done = "repair the metadata table", "the repair of the metadata table"
+    report, settings = run.report, run.settings
+    with report.phase("repair"), critical_section(run.table, action, settings, completes=done) as now:
+        now, again = _look(run.at(now), found)
         confirmed = found.confirmed_by(again).differences
         agreed = [one for one in confirmed if not one.withheld]
         metadata, times = _metadata_of(now).tolerant(lambda _: None), Times(now, settings.skew_millis).next
@@ -195,7 +176,8 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> None:
+def _describe(run: Run[ValidateRequest], found: Findings) -> None:
+    report = run.report
     wrong = Counter(one.index for one in found.differences)
     harmless = Counter(one.index for one in found.of(Severity.HARMLESS))
     checked = [CheckedPartitionRow(name, n, wrong[name], harmless[name]) for name, n in found.checked.items()]
@@ -205,9 +187,10 @@ def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report:
     report.show(DifferenceRow, map(_row, harmful_first[:_MOST_LISTED]))
     unsure = found.unsure[:_MOST_LISTED]
     report.show(UnsureRow, (UnsureRow(one.index, one.partition, one.file, one.reason.value) for one in unsure))
-    counted = Counter(one.index for one in _counting(wanted, found))
+    counted = Counter(one.index for one in _counting(run.request, found))
     report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in found.checked.items()]
-    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, found, name)) for name in found.unchecked]
+    skipped = [(name, _why_unchecked(run.table, found, name)) for name in found.unchecked]
+    report.checks += [Check(name, CheckResult.SKIPPED, why) for name, why in skipped]
     for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")

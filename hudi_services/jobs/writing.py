@@ -24,14 +24,15 @@ from ..keygen.keys import KeyMaker
 from ..keygen.named_partitions import matching_partitions
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..new_tables.creation import create_table, has_table_files
-from ..options import creation_keys, effects, file_keys, writing_keys
+from ..options import Options, creation_keys, effects, file_keys, writing_keys
 from ..rows.memory import TaskMemory
 from ..runs.opening import open_rewritable
 from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
+from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..schema.table_schema import TableSchema
-from ..snapshot import Snapshot, refresh
+from ..snapshot import refresh
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
@@ -61,120 +62,118 @@ SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
 """Gives the rows of a write, when it is known what the table says of their columns."""
 
 
-def write_files(wanted: WriteRequest) -> Report:
+def write_files(request: WriteRequest) -> Report:
     """Write the rows of files in one commit. Where there is no table, and options say what it is, it is made first."""
-    urls, file_format = wanted.input, wanted.input_format
-    report, storage = Report.start(wanted), open_storage(wanted.base_path)
-    is_new = wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
+    urls, file_format = request.input, request.input_format
+    report, storage = Report.start(request), open_storage(request.base_path)
+    is_new = request.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
     carry_out = _write_new if is_new else _write
-    if not wanted.on_spark:
+    if not request.on_spark:
         return carry_out(
-            wanted, lambda types: LocalSource(partial(input_rows, urls, file_format, types)), storage, report
+            request, lambda types: LocalSource(partial(input_rows, urls, file_format, types)), storage, report
         )
     check_engine(None)
     found = find_files(urls, file_format)
-    with Running("hudi_services write", wanted, report, None) as running:
+    with Running("hudi_services write", request, report, None) as running:
 
         def source_of(types: InputTypes) -> RowSource:
             with report.phase("read types"):
                 files = InputFiles.of(found, types)
             return FrameSource(running.frame_of(files))
 
-        return carry_out(wanted, source_of, storage, report)
+        return carry_out(request, source_of, storage, report)
 
 
-def write(wanted: WriteRequest, rows: Callable[[], pa.RecordBatchReader], storage: Storage | None = None) -> Report:
-    """Write the rows in one commit, in this process; `storage` replaces the storage of `wanted.base_path`.
+def write(request: WriteRequest, rows: Callable[[], pa.RecordBatchReader], storage: Storage | None = None) -> Report:
+    """Write the rows in one commit, in this process; `storage` replaces the storage of `request.base_path`.
 
     `rows` gives the rows, from the first one on whenever it is called.
     """
-    return _write(wanted, lambda _: LocalSource(rows), storage, Report.start(wanted))
+    return _write(request, lambda _: LocalSource(rows), storage, Report.start(request))
 
 
-def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
+def write_frame(request: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
     """Write the rows of a data frame in one commit, by tasks of its engine."""
-    return _write(wanted, lambda _: FrameSource(frame), storage, Report.start(wanted))
+    return _write(request, lambda _: FrameSource(frame), storage, Report.start(request))
 
 
-def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> Report:
+def delete_partitions(request: WriteRequest, storage: Storage | None = None) -> Report:
     """Delete all rows of the partitions that the options name, in one commit, by replacing their file groups."""
-    report, engine, given = Report.start(wanted), LocalEngine(), wanted
-    patterns = wanted.partitions or wanted.options[writing_keys.PARTITIONS_TO_DELETE]
+    report, engine = Report.start(request), LocalEngine()
+    patterns = request.partitions or request.options[writing_keys.PARTITIONS_TO_DELETE]
     if not patterns:
         raise ConfigError(
             "no partition to delete is named",
             hint=f"name partition paths with --partitions, or with {writing_keys.PARTITIONS_TO_DELETE.key}",
         )
-    table, wanted, expressions = open_rewritable(wanted, storage, report)
-    _check_options(wanted, table.config, report)
-    known, memory = table.schema, _memory(wanted, engine)
+    run = open_rewritable(request, storage, report, engine)
+    _check_options(run)
+    table = run.table
+    known, memory = table.schema, _memory(run.options, engine)
     if known is None:
         raise NothingToDo("the table has no rows to delete")
     schema = WriterSchema(known.without_meta(), table.config.populate_meta_fields)
     with RowStore(memory.limit // 4) as store:
         deleted, none = matching_partitions(table, patterns), KeptRows(schema, store)
-        rows = LocalRows(none, None, memory, wanted.progress)
-        run = WriteRun(wanted, table, rows, known, expressions, report, engine, deleted)
-        return _carry_out(run, given, wanted, table, engine)
+        rows = LocalRows(none, None, memory, request.progress)
+        return _carry_out(WriteRun(run, rows, known, engine, deleted), run, request, engine)
 
 
-def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, report: Report) -> Report:
-    given = wanted
+def _write(request: WriteRequest, source_of: SourceOf, storage: Storage | None, report: Report) -> Report:
     try:
-        table, wanted, expressions = open_rewritable(wanted, storage, report)
+        run = open_rewritable(request, storage, report)
     except TableNotFound as error:
         raise TableNotFound(error.message, hint=_CHECK_PATH_OR_CREATE) from error
+    table, options = run.table, run.options
     config, known = table.config, table.schema
-    _check_options(wanted, config, report)
-    if known is None and wanted.operation is WriteOperation.DELETE:
+    _check_options(run)
+    if known is None and request.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
-    rule = _rule(wanted, config)
+    rule = _rule(run.request, config)
     columns = known and known.without_meta()
-    of_keys = config_of_keys(wanted.options, config)
-    source = source_of(InputTypes.of(of_keys, columns, keys_only=wanted.operation is WriteOperation.DELETE))
+    of_keys = config_of_keys(options, config)
+    source = source_of(InputTypes.of(of_keys, columns, keys_only=request.operation is WriteOperation.DELETE))
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(key_maker, table, of_keys)
-            compared = compared_fields(config, wanted.options[creation_keys.PAYLOAD_CLASS])
-            fixed = partial(fixed_types, table, index_type(wanted.options), compared)
-            schema = _schema(wanted, source.schema, config, columns, fixed, compared)
-            task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
-            rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
-        run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
-        return _carry_out(run, given, wanted, table, source.engine)
+            compared = compared_fields(config, options[creation_keys.PAYLOAD_CLASS])
+            fixed = partial(fixed_types, table, index_type(options), compared)
+            schema = _schema(run.request, source.schema, config, columns, fixed, compared)
+            task = _keep_task(run.request, source, config, schema, maker, compares=rule is not None)
+            rows = stack.enter_context(source.kept(task, rule, run.request, config.name))
+        return _carry_out(WriteRun(run, rows, known, source.engine), run, request, source.engine)
 
 
-def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, report: Report) -> Report:
+def _write_new(request: WriteRequest, source_of: SourceOf, storage: Storage, report: Report) -> Report:
     """Create the table, once it is known that it can take the rows, and write them."""
-    given, new = wanted, definition(wanted.options, storage.root)
+    new = definition(request.options, storage.root)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, MetaFolder(), Timeline.open(storage, config)))
-    report.warn(several_writers(wanted.options))
-    report.warn(effects.warnings(wanted.options, wanted.phase, ()))
-    rule = _rule(wanted, config)
-    if wanted.operation is WriteOperation.DELETE:
+    report.warn(several_writers(request.options))
+    report.warn(effects.warnings(request.options, request.phase, ()))
+    rule = _rule(request, config)
+    if request.operation is WriteOperation.DELETE:
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
-    of_keys = config_of_keys(wanted.options, config)
+    of_keys = config_of_keys(request.options, config)
     source = source_of(InputTypes.of(of_keys, None, keys_only=False))
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(_new_key_maker, of_keys)
-            schema = _schema(wanted, source.schema, config, None, dict, ())
-            task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
-            rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
-        if wanted.dry_run:
+            schema = _schema(request, source.schema, config, None, dict, ())
+            task = _keep_task(request, source, config, schema, maker, compares=rule is not None)
+            rows = stack.enter_context(source.kept(task, rule, request, config.name))
+        if request.dry_run:
             count = f", with {rows.kept.count:,} rows" if rows.kept.count else ""
             return report.looked(f"dry run: the table at {storage.root} would be created{count}")
         create_table(storage, new)
-        table, wanted, expressions = open_rewritable(wanted, storage, report)
-        run = WriteRun(wanted, table, rows, None, expressions, report, source.engine)
-        return _carry_out(run, given, wanted, table, source.engine)
+        run = open_rewritable(request, storage, report)
+        return _carry_out(WriteRun(run, rows, None, source.engine), run, request, source.engine)
 
 
-def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
+def _check_options(run: Run[WriteRequest]) -> None:
     """Refuse options that do not fit the table, and warn of those that endanger the write. Raises ConfigError."""
-    check_definition(wanted.options, config)
-    report.warn(several_writers(wanted.options))
+    check_definition(run.options, run.table.config)
+    run.report.warn(several_writers(run.options))
 
 
 def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> KeyMaker:
@@ -182,7 +181,7 @@ def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> Key
 
 
 def _schema(
-    wanted: WriteRequest,
+    request: WriteRequest,
     rows: pa.Schema,
     config: TableConfig,
     columns: TableSchema | None,
@@ -195,24 +194,24 @@ def _schema(
         rows,
         config,
         columns,
-        nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
+        nulls_for_missing=request.options[writing_keys.NULLS_FOR_MISSING],
         fixed=fixed,
         compared=compared,
-        keys_only=wanted.operation is WriteOperation.DELETE,
+        keys_only=request.operation is WriteOperation.DELETE,
     )
-    check_sort(schema, bulk_sort(wanted.options, wanted.operation))
+    check_sort(schema, bulk_sort(request.options, request.operation))
     return schema
 
 
-def _carry_out(run: WriteRun, given: WriteRequest, wanted: WriteRequest, table: Snapshot, engine: Engine) -> Report:
-    """Look, or write and run the table services that follow; `wanted` is `given` over the options of the table."""
-    run.refuse_groups()
-    if wanted.dry_run:
-        return run.look()
-    report = run.commit()
+def _carry_out(write: WriteRun, run: Run[WriteRequest], given: WriteRequest, engine: Engine) -> Report:
+    """Look, or write and run the table services that follow; the request of the run is `given` over the table's own."""
+    write.refuse_groups()
+    if given.dry_run:
+        return write.look()
+    report = write.commit()
     if report.exit_code:
         return report
-    return InlineServices(given, wanted.options, run.after or refresh(table), engine).run(report)
+    return InlineServices(given, run.options, write.after or refresh(run.table), engine).run(report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,23 +224,23 @@ class _New:
     timeline: Timeline
 
 
-def _memory(wanted: WriteRequest, engine: Engine) -> TaskMemory:
-    return TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
+def _memory(options: Options, engine: Engine) -> TaskMemory:
+    return TaskMemory(options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
 
 
-def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:
+def _rule(request: WriteRequest, config: TableConfig) -> MergeRule | None:
     """The merge rule of an operation to which keys matter. Raises UnsupportedTable when the table has none for us."""
-    known = known_keys(wanted.options, wanted.operation)
+    known = known_keys(request.options, request.operation)
     if known is None:
         return None
     if not config.populate_meta_fields and known is not KnownKeys.WRITE:
-        check_made_keys(config, index_type(wanted.options))
+        check_made_keys(config, index_type(request.options))
     try:
-        rule = rule_of_write(config, wanted.options[creation_keys.PAYLOAD_CLASS])
+        rule = rule_of_write(config, request.options[creation_keys.PAYLOAD_CLASS])
     except UnsupportedTable as error:
         raise UnsupportedTable(error.message, hint=_WITHOUT_RULE) from None
     # A delete has no values that could be preferred to those of a row.
-    return MergeRule() if wanted.operation is WriteOperation.DELETE else rule
+    return MergeRule() if request.operation is WriteOperation.DELETE else rule
 
 
 def _marker(config: TableConfig) -> DeleteMarker | None:
@@ -253,7 +252,7 @@ def _marker(config: TableConfig) -> DeleteMarker | None:
 
 
 def _keep_task(
-    wanted: WriteRequest,
+    request: WriteRequest,
     source: RowSource,
     config: TableConfig,
     schema: WriterSchema,
@@ -262,13 +261,13 @@ def _keep_task(
     compares: bool,
 ) -> KeepTask:
     """How the rows are kept. `compares`: as in `KeepTask`. Raises ConfigError."""
-    options, operation = wanted.options, wanted.operation
+    options, operation = request.options, request.operation
     keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
     return KeepTask(
         schema=schema,
         maker=maker(schema, Zone.of_session(options)),
-        memory=_memory(wanted, source.engine),
+        memory=_memory(options, source.engine),
         compares=compares,
         keys_only=keys_only,
         numbered=compares and not keys_only and (source.is_divided or index_type(options).is_global),

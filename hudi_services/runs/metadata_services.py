@@ -18,7 +18,7 @@ from .report_rows import MetadataCleanRow, MetadataCompactionRow
 from .request import Request
 
 
-def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterwards:
+def metadata_services(runner: Engine, request: Request, report: Report) -> Afterwards:
     """The function that `Attempt.finish` calls with the metadata table and the times of the transaction."""
 
     def merge(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
@@ -27,11 +27,11 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
                 write_merged_base,
                 tasks,
                 "compact the metadata table",
-                lambda done, total: wanted.progress("compact metadata table", done, total),
+                lambda done, total: request.progress("compact metadata table", done, total),
             )
 
     def clean(now: MetadataTable, times: Callable[[], str]) -> bool:
-        done = clean_metadata(now, metadata_retention(wanted.options), times)
+        done = clean_metadata(now, metadata_retention(request.options), times)
         if done is not None:
             report.show(MetadataCleanRow, [MetadataCleanRow(done.instant, done.files)])
         return done is not None
@@ -43,7 +43,7 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
             cleaned = clean(metadata, times)
             what = "compacted"
             now = metadata.reload() if cleaned else metadata
-            done = compact(now, wanted.options.of(MetadataTrigger), SystemClock().now(), times, merge)
+            done = compact(now, request.options.of(MetadataTrigger), SystemClock().now(), times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")

@@ -16,11 +16,9 @@ from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.newest_files import read_ahead
 from ..commit.planned_groups import GroupsDropped
-from ..commit.settings import TransactionSettings
-from ..derived_indexes.expression_index.index import Computation, ComputedIndex
+from ..derived_indexes.expression_index.index import ComputedIndex
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
-from ..indexing.expressions import computed_indexes
 from ..indexing.keys import IndexBuilt, RecordIndexKnown, moved_keys, record_shards, written_ahead
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
@@ -32,12 +30,13 @@ from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK
-from ..snapshot import Snapshot, refresh
+from ..snapshot import refresh
 from ..waiting import Waiting
 from .metadata_services import metadata_services
 from .report import Check, CheckResult, InOut, Report
 from .report_rows import DroppedGroupRow, NewFilesRow, SkippingRow, TaskMemoryRow
 from .request import SparkRequest
+from .run import Run
 from .running import Running
 
 _MOST_PAUSE_SECONDS = 0.5
@@ -70,18 +69,15 @@ class Rewrite:
 def carry_out(
     rewrite: Rewrite,
     attempt: Attempt | StagedAttempt,
-    wanted: SparkRequest,
-    table: Snapshot,
-    expressions: tuple[Computation, ...],
-    settings: TransactionSettings,
-    report: Report,
+    run: Run[SparkRequest],
     engine: Running,
 ) -> Report:
     """Execute the plan in an attempt, commit it, and end the report; `engine` is closed before."""
-    read_ahead(table, [(one.partition, one.file_id) for task in rewrite.tasks for one in task.slices])
+    report = run.report
+    read_ahead(run.table, [(one.partition, one.file_id) for task in rewrite.tasks for one in task.slices])
     with attempt, engine as runner:
-        done = _rewritten(rewrite, attempt, wanted, report, runner)
-        results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
+        done = _rewritten(rewrite, attempt, run, runner)
+        results = _finish(rewrite, attempt, done, run, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
     report.completed(attempt.instant.ts)
     _account(report, results, [new for result in results for new in result.files])
@@ -114,7 +110,7 @@ def carry_out(
 
 
 def _rewritten(
-    rewrite: Rewrite, attempt: Attempt | StagedAttempt, wanted: SparkRequest, report: Report, runner: Engine
+    rewrite: Rewrite, attempt: Attempt | StagedAttempt, run: Run[SparkRequest], runner: Engine
 ) -> dict[int, RewriteResult]:
     """The results of the groups, by number. A group whose files a clean has deleted is dropped, if it may be."""
     resumes = attempt.taken_up or runner.repeats_tasks
@@ -122,7 +118,7 @@ def _rewritten(
         begun = {number: task for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped}
         try:
             tasks = [replace(task, resumes=resumes) for task in begun.values()]
-            return dict(zip(begun, _run(runner, tasks, wanted, report), strict=True))
+            return dict(zip(begun, _results(runner, tasks, run), strict=True))
         except NotFound:
             resumes = True
             rewrite.unchanged.check(refresh(attempt.table))
@@ -135,11 +131,7 @@ def _finish(
     rewrite: Rewrite,
     attempt: Attempt | StagedAttempt,
     done: Mapping[int, RewriteResult],
-    wanted: SparkRequest,
-    table: Snapshot,
-    expressions: tuple[Computation, ...],
-    settings: TransactionSettings,
-    report: Report,
+    run: Run[SparkRequest],
     runner: Engine,
 ) -> list[RewriteResult]:
     """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
@@ -151,17 +143,17 @@ def _finish(
         stats = [one.stat for one in written]
         moved = None
         if shards is not None:
-            with report.phase("read keys"):
-                moved = moved_keys(runner, table, shards, attempt.files, stats)
-        with report.phase("compute expressions") if expressions else nullcontext():
-            computed = computed_indexes(runner, table, expressions, attempt.files, stats, inputs)
+            with run.report.phase("read keys"):
+                moved = moved_keys(runner, run.table, shards, attempt.files, stats)
+        with run.report.phase("compute expressions") if run.indexes else nullcontext():
+            computed = run.indexes.records(runner, run.table, attempt.files, stats, inputs)
         draft = rewrite.draft(written, moved, computed)
         if rewrite.moves_keys:
             draft = replace(draft, expectations=(*draft.expectations, RecordIndexKnown(shards is not None)))
         draft.rehearse(attempt.table)
         # Nothing was published: the keys and records of fewer files are computed without the lock.
         try:
-            _publish(attempt, draft, wanted, settings, report, runner)
+            _publish(attempt, draft, run, runner)
             return results
         except GroupsDropped:
             continue
@@ -169,21 +161,15 @@ def _finish(
             shards = record_shards(refresh(attempt.table))
 
 
-def _publish(
-    attempt: Attempt | StagedAttempt,
-    draft: CommitDraft,
-    wanted: SparkRequest,
-    settings: TransactionSettings,
-    report: Report,
-    runner: Engine,
-) -> None:
+def _publish(attempt: Attempt | StagedAttempt, draft: CommitDraft, run: Run[SparkRequest], runner: Engine) -> None:
     """Commit the draft; with a late plan, in a moment when no other writer is at work, as long as locks are waited for.
 
     The lock is not held while this waits, and while log files of the record index are written ahead.
     """
+    settings, report = run.settings, run.report
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     ready, times_ahead = draft, 0
-    with Waiting(wanted.on_wait) as waiting:
+    with Waiting(run.request.on_wait) as waiting:
         while True:
             try:
                 if attempt.is_late and settings.lock.is_shared:
@@ -196,7 +182,7 @@ def _publish(
                         ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
                     times_ahead += 1
                 with report.phase("commit"):
-                    return attempt.finish(ready, metadata_services(runner, wanted, report))
+                    return attempt.finish(ready, metadata_services(runner, run.request, report))
             except NewerInstant:
                 ready = draft
             except WriterAtWork as error:
@@ -220,14 +206,15 @@ def add_dropped_groups(
     )
 
 
-def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:
-    memory = TaskMemory(wanted.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
+def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest]) -> list[RewriteResult]:
+    report, request = run.report, run.request
+    memory = TaskMemory(run.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
         results = engine.map(
             rewrite_once,
             [replace(task, memory=memory) for task in tasks],
             "rewrite file slices",
-            lambda done, total: wanted.progress("rewrite", done, total),
+            lambda done, total: request.progress("rewrite", done, total),
         )
     if results:
         # Groups that were taken over have no peak.

@@ -13,7 +13,8 @@ from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
 from ..options import file_keys
 from .report import Report
-from .request import ClusteringRequest, CompactionRequest, SparkRequest
+from .request import PlanRequest, SparkRequest
+from .run import Run
 
 if TYPE_CHECKING:
     from ..spark.session import Spark
@@ -32,13 +33,13 @@ def check_engine(engine: Engine | None) -> None:
 
 
 class Running:
-    """`engine`, or Spark with the settings of `wanted`, until `close`; a running session is used as it is.
+    """`engine`, or Spark with the settings of `request`, until `close`; a running session is used as it is.
 
     Spark starts in the background. The first use waits for it, and raises what starting it raises.
     """
 
-    def __init__(self, name: str, wanted: SparkRequest, report: Report, engine: Engine | None) -> None:
-        self._wanted = wanted
+    def __init__(self, name: str, request: SparkRequest, report: Report, engine: Engine | None) -> None:
+        self._request = request
         self._report = report
         self._engine = engine
         self._session = ExitStack()
@@ -47,7 +48,7 @@ class Running:
             # Imported here: a command that has no tasks must not load Spark.
             from ..spark.session import spark
 
-            there = spark(name, wanted.spark_master, wanted.spark_memory)
+            there = spark(name, request.spark_master, request.spark_memory)
             pool = ThreadPoolExecutor(1, "start spark")
             self._starting = pool.submit(self._start, there)
             pool.shutdown(wait=False)
@@ -98,11 +99,11 @@ class Running:
         from ..spark.engine import SparkEngine
 
         there = self._session.enter_context(session)
-        if not there.own and (self._wanted.spark_master or self._wanted.spark_memory):
+        if not there.own and (self._request.spark_master or self._request.spark_memory):
             self._report.warnings.append(
                 "a Spark session was running before and is used as it is: its master and memory stand, not those given"
             )
-        return SparkEngine(there.context, self._wanted.options[file_keys.MAX_PARALLELISM])
+        return SparkEngine(there.context, self._request.options[file_keys.MAX_PARALLELISM])
 
     def _ready(self) -> Engine:
         if self._engine is None:
@@ -112,14 +113,7 @@ class Running:
         return self._engine
 
 
-def started(
-    operation: str,
-    work: Sequence[object],
-    wanted: ClusteringRequest | CompactionRequest,
-    report: Report,
-    engine: Engine | None,
-) -> Running:
+def started(operation: str, work: Sequence[object], run: Run[PlanRequest]) -> Running:
     """The engine of a plan that rewrites `work`; a dry run, or a plan without work, needs no Spark."""
-    if wanted.dry_run or not work:
-        engine = LocalEngine()
-    return Running(f"hudi_services {operation} {report.instant}", wanted, report, engine)
+    engine = LocalEngine() if run.request.dry_run or not work else run.engine
+    return Running(f"hudi_services {operation} {run.report.instant}", run.request, run.report, engine)

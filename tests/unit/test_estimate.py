@@ -22,7 +22,8 @@ from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
 from hudi_services.runs.report import InOut, Report
-from hudi_services.runs.request import Mode
+from hudi_services.runs.request import ClusteringRequest, Mode
+from hudi_services.runs.run import Run
 from hudi_services.schema.table_schema import META_COLUMNS
 from hudi_services.stores import open_storage
 
@@ -153,8 +154,8 @@ def test_whatever_ends_the_bill_is_a_warning(where: str, tmp_path: Path, monkeyp
 def test_the_time_of_the_bill_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, float]] = []
 
-    def look(*arguments: Any) -> None:
-        seen.append(dict(arguments[-1].seconds))
+    def look(run: Run[ClusteringRequest], _: Any) -> None:
+        seen.append(dict(run.report.seconds))
 
     monkeypatch.setattr(clustering_schedule, "add_estimate", look)
     report = predicted(unpack("1.2.0", tmp_path), {})
