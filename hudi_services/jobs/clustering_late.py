@@ -16,7 +16,6 @@ from ..commit.critical_section import request
 from ..commit.liveness import is_reserved, lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
-from ..commit.rolling_metadata import RollingMetadata
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
@@ -33,7 +32,7 @@ from ..snapshot import Snapshot, refresh
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
 from .clustering_execution import clustering_rewrite
-from .clustering_schedule import plan_now
+from .clustering_schedule import ClusteringPlanner, plan_of
 from .clustering_tasks import rewrite_tasks
 from .plan_instants import zone_warnings
 
@@ -45,16 +44,16 @@ _HUDI_CLUSTERS = (
 )
 
 
-def cluster_late(run: Run[ClusteringRequest]) -> Report:
+def cluster_late(planner: ClusteringPlanner) -> Report:
     """Plan, rewrite, and commit what writers have not changed meanwhile. Raises the errors of a clustering."""
-    table, report = run.table, run.report
+    run, table, report = planner.run, planner.run.table, planner.run.report
     is_staged = _stages(run.request, table)
     dead = take_back_dead(table, run.settings)
     if dead:
         report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
         table = refresh(table)
         run = run.at(table)
-    plan = plan_now(run)
+    plan = plan_of(type(planner)(run).plan_now())
     groups = sized_slices(table, plan, "the plan")
     for group in groups:
         check_group(group, table.storage)
@@ -86,7 +85,6 @@ class _Late:
         self._planned = PlannedGroups(
             groups, seen, run.settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing
         )
-        self._rolling = run.options.of(RollingMetadata)
         self._late = LatePlan(self._planned, self._encode, run.settings)
         self._action = table.timeline.layout.clustering_action
 
@@ -101,7 +99,7 @@ class _Late:
         attempt = StagedAttempt(table, instant, "clustering", self._late, run.settings)
         storage = attempt.files.storage
         tasks = [replace(task, staging=storage) for task in tasks]
-        rewrite = clustering_rewrite(instant, self._planned, tasks, storage, self._rolling)
+        rewrite = clustering_rewrite(run, instant, self._planned, tasks, storage)
         report = carry_out(rewrite, attempt, run, self._running)
         return self._told("staged", attempt.pending_seconds, report)
 
@@ -127,7 +125,7 @@ class _Late:
             tasks = rewrite_tasks(run, ts, self._plan, self._groups)
             instant = table.timeline.find(ts, self._action)
             assert instant is not None, "it was published under the lock"
-            rewrite = clustering_rewrite(instant, self._planned, tasks, table.storage, self._rolling)
+            rewrite = clustering_rewrite(run, instant, self._planned, tasks, table.storage)
             self._planned.instant = ts
             attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], run.settings, self._late)
             report = carry_out(rewrite, attempt, run, self._running)

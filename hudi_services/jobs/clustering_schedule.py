@@ -1,90 +1,103 @@
-"""Plans a clustering, publishes the plan, and reports which file slices are in it and which are not."""
+"""Plans a clustering, and reports which file slices are in the plan and which are not."""
 
-import logging
+from functools import cached_property
 
 from ..attempts.late_attempts import LateAttempt, late_attempts
 from ..clustering.eligibility import WAITING, Reason
 from ..clustering.plan import Planned, PlanRules, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
-from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
-from ..commit.critical_section import request
-from ..commit.newest_files import check_newest, read_ahead
-from ..commit.settings import TransactionSettings
+from ..commit.conflicts import recover_hint
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
-from ..options import Options, clustering_keys, commit_keys
+from ..options import clustering_keys
 from ..recovery.findings import abandoned
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
 from ..runs.request import ClusteringRequest
 from ..runs.rewrite_tasks import warn_of_unfit
-from ..runs.run import Run
-from ..snapshot import Snapshot, is_unchanged
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
+from ..timeline.instant import Action
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
-from .plan_instants import check_new_instant, zone_warnings
+from .planned_service import PlannedService
 
-_log = logging.getLogger(__name__)
-
-_DRY_RUN = "dry run: no plan was written"
 _LEFT = "file slices are left for the next plan"
 _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
 
 
-def schedule_plan(run: Run[ClusteringRequest]) -> Snapshot:
-    """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
-    table, report, settings = run.table, run.report, run.settings
-    report.dry_run = run.request.dry_run
-    planned = plan_now(run)
-    if run.request.dry_run:
-        report.warnings += [_beside(one) for one in late_attempts(table)]
-        _check_inputs(table, planned)
-        add_estimate(run, planned)
-        report.looked(_DRY_RUN)
-        return table
-    refuse_beside_writers(table, settings, plan="")
-    refuse_beside_index_builds(table)
-    read_ahead(table, _groups_of(planned))
-    with report.phase("publish"):
-        action = table.timeline.layout.clustering_action
+class ClusteringPlanner(PlannedService[ClusteringRequest, Planned]):
+    """The plan half of a clustering."""
 
-        def plan(current: Snapshot) -> bytes:
-            if waiting := _wait_for_commits(run.options, current):
-                raise NothingToDo(waiting)
-            # Planning may take long, and the lock is held: plan again only when the table has changed.
-            if is_unchanged(current, table):
-                return _encode(table, planned)
-            again = build(current, run.options.of(PlanRules))
-            _describe(again, report)
-            if again.plan is None:
-                raise NothingToDo(again.why_empty)
-            return _encode(current, again.plan)
+    name = "clustering"
 
-        ts, after = request(table, action, "schedule", plan, settings, rewrites=True, ts=run.request.instant)
-    report.warnings += zone_warnings(run.request.instant, table)
-    _log.info("scheduled the clustering %s", ts)
-    report.requested(ts)
-    return after
+    @property
+    def action(self) -> Action:
+        return self.run.table.timeline.layout.clustering_action
 
+    @cached_property
+    def rules(self) -> PlanRules:
+        return self.run.options.of(PlanRules)
 
-def plan_now(run: Run[ClusteringRequest]) -> ClusteringPlan:
-    """The plan of the table as it is, without a lock: an idle or wrong call leaves no trace. Raises NothingToDo."""
-    table, report, rules = run.table, run.report, run.options.of(PlanRules)
-    report.warnings += copying_that_sorts(run.options[clustering_keys.EXECUTION_STRATEGY_CLASS], rules.sort)
-    if run.request.instant is not None:
-        check_new_instant(run.request.instant, table, run.options[commit_keys.CLOCK_SKEW_MILLIS])
-    waiting = _wait_for_commits(run.options, table)
-    if waiting:
-        raise _nothing_to_plan(table, waiting, run.settings)
-    with report.phase("plan"):
+    def plan_now(self) -> Planned:
+        execution = self.run.options[clustering_keys.EXECUTION_STRATEGY_CLASS]
+        self.run.report.warnings += copying_that_sorts(execution, self.rules.sort)
+        return super().plan_now()
+
+    def why_not_due(self, table: Snapshot) -> str:
+        """Too few commits have followed the last clustering.
+
+        Source: ClusteringPlanActionExecutor of Apache Hudi.
+        """
+        keys = (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS)
+        needed = max(self.run.options[key] or 0 for key in keys)
+        last = table.timeline.last_clustering() if needed else None
+        found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
+        if found >= needed:
+            return ""
+        pending = "" if last is None or last.is_completed else "pending "
+        since = f"since the {pending}clustering {last.ts}" if last else "on the timeline"
+        return f"{found} of {needed} commits {since}"
+
+    def check_settings(self) -> None:
+        rules, table = self.rules, self.run.table
         check_order(rules.sort, rules.layout, table)
         if rules.columns:
             check_columns(f"{clustering_keys.PLAN_COLUMNS.key} column", rules.columns, table)
-        planned = build(table, rules, explain=run.request.dry_run)
-        _describe(planned, report)
-        if planned.plan is None:
-            raise _nothing_to_plan(table, planned.why_empty, run.settings)
+
+    def build(self, table: Snapshot) -> Planned:
+        planned = build(table, self.rules, explain=self.run.request.dry_run)
+        _describe(planned, self.run.report)
+        return planned
+
+    def why_empty(self, found: Planned) -> str:
+        return found.why_empty if found.plan is None else ""
+
+    def nothing_to_plan(self, why: str) -> HudiServicesError:
+        """NothingToDo, or NeedsRecovery when an abandoned plan keeps its file slices out of every new plan."""
+        table = self.run.table
+        left = abandoned(table, table.timeline.pending_clusterings(), self.run.settings)
+        if left is None:
+            return NothingToDo(why)
+        return NeedsRecovery(
+            f"{table.storage.root}: {why}; the clustering {left.ts} is still pending", hint=recover_hint(table)
+        )
+
+    def groups(self, found: Planned) -> list[FileGroupId]:
+        return [(one.partition, one.file_id) for group in plan_of(found).groups for one in group.slices]
+
+    def look(self, found: Planned) -> None:
+        self.run.report.warnings += [_beside(one) for one in late_attempts(self.run.table)]
+        super().look(found)
+        add_estimate(self.run, plan_of(found))
+
+    def encode(self, table: Snapshot, found: Planned) -> bytes:
+        return encode_clustering_plan(plan_of(found), table.config.version.release)
+
+
+def plan_of(planned: Planned) -> ClusteringPlan:
+    """The plan, where there is one."""
+    assert planned.plan is not None, planned.why_empty
     return planned.plan
 
 
@@ -92,46 +105,6 @@ def _beside(other: LateAttempt) -> str:
     if other.holder:
         return f"another clustering rewrites files of the table, and has not published its plan yet: {other.holder}"
     return f"a clustering was killed before it had published its plan, and has left files ({other.ts}): run recover"
-
-
-def _wait_for_commits(options: Options, table: Snapshot) -> str:
-    """The reason to wait when too few commits have followed the last clustering, else "".
-
-    Source: ClusteringPlanActionExecutor of Apache Hudi.
-    """
-    keys = (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS)
-    needed = max(options[key] or 0 for key in keys)
-    last = table.timeline.last_clustering() if needed else None
-    found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
-    if found >= needed:
-        return ""
-    pending = "" if last is None or last.is_completed else "pending "
-    return f"{found} of {needed} commits " + (f"since the {pending}clustering {last.ts}" if last else "on the timeline")
-
-
-def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -> HudiServicesError:
-    """NothingToDo, or NeedsRecovery when an abandoned plan keeps its file slices out of every new plan."""
-    left = abandoned(table, table.timeline.pending_clusterings(), settings)
-    if left is None:
-        return NothingToDo(why)
-    return NeedsRecovery(
-        f"{table.storage.root}: {why}; the clustering {left.ts} is still pending", hint=recover_hint(table)
-    )
-
-
-def _encode(table: Snapshot, plan: ClusteringPlan) -> bytes:
-    """The plan as bytes, after a check that all sources agree on its slices."""
-    _check_inputs(table, plan)
-    return encode_clustering_plan(plan, table.config.version.release)
-
-
-def _check_inputs(table: Snapshot, plan: ClusteringPlan) -> None:
-    """Raise CheckFailed when not all sources agree that the plan's slices are the newest."""
-    check_newest(table, _groups_of(plan))
-
-
-def _groups_of(plan: ClusteringPlan) -> list[FileGroupId]:
-    return [(one.partition, one.file_id) for group in plan.groups for one in group.slices]
 
 
 def _describe(planned: Planned, report: Report) -> None:

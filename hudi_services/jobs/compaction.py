@@ -1,16 +1,25 @@
 """The compaction job: schedule a plan, execute a plan, or both. Mirrors HoodieCompactor of Apache Hudi."""
 
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..codecs.compaction_plan import encode_compaction_plan
+from ..compaction.plan import WAITING, CompactionRules, Planned, Reason, build, why_not_due
 from ..engine import Engine
-from ..recovery.unfit_plans import telling_way_out
-from ..runs.opening import open_rewritable
-from ..runs.report import Report
+from ..runs.report import InOut, Report
+from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
-from ..runs.running import check_engine
 from ..snapshot import Snapshot
 from ..storage import Storage
+from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
-from .compaction_schedule import schedule_plan
-from .plan_instants import choose_pending
+from . import planned_service
+
+if TYPE_CHECKING:
+    from .plan_execution import Execution
+
+_LEFT = "file slices are left for the next plan"
 
 
 def schedule(request: CompactionRequest, storage: Storage | Snapshot | None = None) -> Report:
@@ -18,53 +27,86 @@ def schedule(request: CompactionRequest, storage: Storage | Snapshot | None = No
 
     `storage` replaces that of `request.base_path`; or it is the table, as it is known.
     """
-    run = open_rewritable(request, storage, Report.start(request))
-    schedule_plan(run)
-    return run.report
+    return planned_service.schedule(Compaction, request, storage)
 
 
 def execute(
     request: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
-    # Only here: `schedule` does not need the modules that rewrite files.
-    from .compaction_execution import execute_plan
-
-    report = Report.start(request)
-    check_engine(engine)
-    run = open_rewritable(request, storage, report, engine)
-    instant = _choose(run.table, request.instant)
-    with telling_way_out(run.table, instant):
-        return execute_plan(run, instant)
+    return planned_service.execute(Compaction, request, storage, engine)
 
 
 def schedule_and_execute(
     request: CompactionRequest, storage: Storage | Snapshot | None = None, engine: Engine | None = None
 ) -> Report:
     """Plan a compaction and execute it at once."""
-    # Only here: `schedule` does not need the modules that rewrite files.
-    from .compaction_execution import execute_plan
-
-    report = Report.start(request)
-    check_engine(engine)
-    run = open_rewritable(request, storage, report, engine)
-    if not (request.executes_pending and run.table.timeline.pending({Action.COMPACTION})):
-        after = schedule_plan(run)
-        if request.dry_run:
-            return report
-        if after.config is not run.table.config:
-            run = open_rewritable(request, storage, report, engine)
-        run = run.at(after)
-    instant = _choose(run.table, report.instant)
-    with telling_way_out(run.table, instant):
-        return execute_plan(run, instant)
+    return planned_service.schedule_and_execute(Compaction, request, storage, engine)
 
 
-def _choose(table: Snapshot, ts: str | None) -> Instant:
-    """The pending compaction `ts`, or the earliest one. Raises the errors of `choose_pending`."""
-    timeline = table.timeline
+class Compaction(planned_service.PlannedService[CompactionRequest, Planned]):
+    """One run of compaction."""
 
-    def is_compaction(instant: Instant) -> bool:
-        return timeline.began_as(instant) is Action.COMPACTION
+    name = "compaction"
 
-    return choose_pending(table, ts, "compaction", timeline.pending({Action.COMPACTION}), is_compaction)
+    @property
+    def action(self) -> Action:
+        return Action.COMPACTION
+
+    @cached_property
+    def rules(self) -> CompactionRules:
+        return self.run.options.of(CompactionRules)
+
+    def why_not_due(self, table: Snapshot) -> str:
+        return why_not_due(table, self.rules.trigger)
+
+    def build(self, table: Snapshot) -> Planned:
+        planned = build(table, self.rules)
+        _describe(planned, self.run.report, explain=self.run.request.dry_run)
+        return planned
+
+    def why_empty(self, found: Planned) -> str:
+        return "" if found.slices else found.why_empty
+
+    def groups(self, found: Planned) -> list[FileGroupId]:
+        return [(one.partition, one.file_id) for one in found.slices]
+
+    def encode(self, table: Snapshot, found: Planned) -> bytes:
+        return encode_compaction_plan(found.plan, table.config.version.release)
+
+    def pending(self) -> Sequence[Instant]:
+        return self.run.table.timeline.pending({Action.COMPACTION})
+
+    def is_own(self, instant: Instant) -> bool:
+        return self.run.table.timeline.began_as(instant) is Action.COMPACTION
+
+    def execution(self) -> "type[Execution[CompactionRequest]]":
+        from .compaction_execution import CompactionExecution
+
+        return CompactionExecution
+
+    def left(self) -> Instant | None:
+        request = self.run.request
+        return self.choose(request.instant) if request.executes_pending and self.pending() else None
+
+
+def _describe(planned: Planned, report: Report, *, explain: bool) -> None:
+    slices = planned.slices
+    report.groups = len(slices)
+    report.files = InOut(sum(len(one.files) for one in slices), len(slices))
+    report.bytes = InOut(sum(one.size for one in slices), None)
+    report.left_out = {reason: n for reason, n in planned.reasons.items() if reason != Reason.PICKED.value}
+    if explain:
+        verdicts = sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))
+        report.show(
+            CompactionSliceRow,
+            (
+                CompactionSliceRow(
+                    one.partition, one.file_id, one.base_bytes, len(one.log_files), one.log_bytes, reason
+                )
+                for one, reason in verdicts
+            ),
+        )
+    report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
+    if count := planned.reasons[WAITING]:
+        report.warnings.append(f"{count} {_LEFT}: {WAITING}")

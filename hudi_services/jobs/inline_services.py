@@ -27,11 +27,13 @@ from ..runs.request import (
     ClusteringRequest,
     CompactionRequest,
     Mode,
+    PlanRequest,
     WriteRequest,
 )
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action
-from . import archive, clean, clustering, compaction
+from . import archive, clean
+from .services import job_of
 
 _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
@@ -82,23 +84,20 @@ class InlineServices:
             self._run("compaction", partial(self._compaction, mode), report)
 
     def _compaction(self, mode: Mode) -> Report:
-        request = CompactionRequest(base_path=self.request.base_path, options=self.request.options, mode=mode)
-        if mode is Mode.SCHEDULE:
-            return compaction.schedule(request, self.table)
-        if mode is Mode.EXECUTE:
-            return compaction.execute(request, self.table, self.engine)
-        return compaction.schedule_and_execute(request, self.table, self.engine)
+        return self._planned(
+            CompactionRequest(base_path=self.request.base_path, options=self.request.options, mode=mode)
+        )
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.request.options
         if not any(map(self.options.is_set, (clustering_keys.INLINE_MAX_COMMITS, clustering_keys.ASYNC_MAX_COMMITS))):
             options = options.with_default(clustering_keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
-        request = ClusteringRequest(base_path=self.request.base_path, options=options, mode=mode)
-        if mode is Mode.SCHEDULE:
-            return clustering.schedule(request, self.table)
-        if mode is Mode.EXECUTE:
-            return clustering.execute(request, self.table, self.engine)
-        return clustering.schedule_and_execute(request, self.table, self.engine)
+        return self._planned(ClusteringRequest(base_path=self.request.base_path, options=options, mode=mode))
+
+    def _planned(self, request: PlanRequest) -> Report:
+        """Run a service with plans, in its mode."""
+        engine = {} if request.mode is Mode.SCHEDULE else {"engine": self.engine}
+        return job_of(request)(request, self.table, **engine)
 
     def _run(self, name: str, job: Callable[[], Report], report: Report) -> None:
         with report.phase(name):

@@ -1,0 +1,77 @@
+"""Executing a pending plan: what the services with plans do alike."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from ..attempts.attempt import Attempt
+from ..commit.times import refuse_ahead
+from ..runs.report import Report
+from ..runs.request import PlanRequest
+from ..runs.rewriting import Rewrite, carry_out
+from ..runs.run import Run
+from ..runs.running import started
+from ..timeline.instant import Instant, State
+
+P = TypeVar("P", bound=PlanRequest)
+
+
+class Execution(ABC, Generic[P]):
+    """The execution of one plan. Making it reads the plan, and refuses what cannot be rewritten."""
+
+    name: ClassVar[str]
+    """The service in messages."""
+    work: Sequence[object]
+    """What is rewritten; without any, no engine is needed."""
+
+    def __init__(self, run: Run[P], instant: Instant) -> None:
+        self.run = run
+        self.instant = instant
+
+    @abstractmethod
+    def open(self) -> None:
+        """Open the files that are rewritten, beside the start of the engine."""
+
+    @abstractmethod
+    def describe(self) -> None:
+        """Tell the report what is rewritten."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """Check the inputs of a dry run, and report what executing the plan would do."""
+
+    @abstractmethod
+    def rewrite(self) -> Rewrite:
+        """The tasks, and the commit that they end in."""
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The completed writes that the plan is executed on."""
+        return frozenset(write.ts for write in self.run.table.timeline.completed_writes())
+
+    @classmethod
+    def execute(cls, run: Run[P], instant: Instant) -> Report:
+        """Execute the plan of `instant`, or say what that would do."""
+        report = run.report
+        report.instant = instant.ts
+        refuse_ahead(run.table, instant.ts)
+        with report.phase("open"):
+            execution = cls(run, instant)
+        with started(cls.name, execution.work, run) as running:
+            with report.phase("open"):
+                execution.open()
+            execution.describe()
+            if run.request.dry_run:
+                return execution._dry_run()
+            rewrite = execution.rewrite()
+            attempt = Attempt(run.table, instant, rewrite.operation, [rewrite.unchanged], run.settings)
+            return carry_out(rewrite, attempt, run, running)
+
+    def _dry_run(self) -> Report:
+        report = self.run.report
+        self.look()
+        if self.instant.state is State.INFLIGHT:
+            report.warnings.append(
+                "an earlier attempt at this plan is not finished: the next run continues it, or rolls it back"
+            )
+        return report.looked("dry run: the plan was not executed", self.instant.ts)

@@ -1,0 +1,223 @@
+"""Services with plans: what all do alike. A service is one class of the parts that differ, and is listed in `services`.
+
+plan       first without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed
+publish    under the lock; when the table has changed meanwhile, the plan is made again
+execute    `plan_execution`
+
+A clean has the first two.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
+from ..commit.critical_section import Requested, request
+from ..commit.newest_files import check_newest, read_ahead
+from ..engine import Engine
+from ..errors import HudiServicesError, NothingToDo
+from ..options import commit_keys
+from ..recovery.unfit_plans import telling_way_out
+from ..runs.opening import open_rewritable
+from ..runs.report import Report
+from ..runs.request import PlanRequest, Request
+from ..runs.run import Run
+from ..runs.running import check_engine
+from ..snapshot import Snapshot, is_unchanged
+from ..storage import Storage
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant
+from .plan_instants import check_new_instant, choose_pending, zone_warnings
+
+if TYPE_CHECKING:
+    from .plan_execution import Execution
+
+Q = TypeVar("Q", bound=Request)
+P = TypeVar("P", bound=PlanRequest)
+Found = TypeVar("Found")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Planner(ABC, Generic[Q, Found]):
+    """Plans one run of a service. `Found` is what planning finds: the plan, if there is one, and the reasons."""
+
+    run: Run[Q]
+
+    name: ClassVar[str]
+    """The service in messages."""
+    activity: ClassVar[str] = "schedule"
+    """Shown to people who wait for the lock."""
+    rewrites: ClassVar[bool] = True
+    """Whether the plan replaces file groups by files that bear its time."""
+
+    @property
+    @abstractmethod
+    def action(self) -> Action:
+        """The action of the plan's instant."""
+
+    def why_not_due(self, table: Snapshot) -> str:
+        """The reason to wait for more commits, or ""."""
+        return ""
+
+    @abstractmethod
+    def build(self, table: Snapshot) -> Found:
+        """Plan for the table as it is, and describe that in the report. Nothing is written."""
+
+    @abstractmethod
+    def why_empty(self, found: Found) -> str:
+        """The reason why there is no plan, or ""."""
+
+    @abstractmethod
+    def check(self, table: Snapshot, found: Found) -> None:
+        """Raise CheckFailed when not all sources agree on the files of the plan."""
+
+    @abstractmethod
+    def encode(self, table: Snapshot, found: Found) -> bytes:
+        """The plan as the content of its file."""
+
+    def publish(self, found: Found, ts: str | None = None) -> Requested:
+        """Publish the plan, at the instant `ts` if it is given. Raises NothingToDo when there is none any more."""
+        run = self.run
+
+        def plan(current: Snapshot) -> bytes:
+            # Planning may take long, and the lock is held: plan again only when the table has changed.
+            final = found if is_unchanged(current, run.table) else self._again(current)
+            self.check(current, final)
+            return self.encode(current, final)
+
+        with run.report.phase("publish"):
+            done = request(run.table, self.action, self.activity, plan, run.settings, rewrites=self.rewrites, ts=ts)
+        _log.info("scheduled the %s %s", self.name, done.ts)
+        return done
+
+    def _again(self, table: Snapshot) -> Found:
+        if waiting := self.why_not_due(table):
+            raise NothingToDo(waiting)
+        found = self.build(table)
+        if why_empty := self.why_empty(found):
+            raise NothingToDo(why_empty)
+        return found
+
+
+class PlannedService(Planner[P, Found]):
+    """One run of a service whose plans rewrite file slices."""
+
+    def check_settings(self) -> None:
+        """Raise ConfigError for settings of the plan that do not fit the table."""
+
+    def nothing_to_plan(self, why: str) -> HudiServicesError:
+        """The error that says why there is no plan."""
+        return NothingToDo(why)
+
+    @abstractmethod
+    def groups(self, found: Found) -> list[FileGroupId]:
+        """The file groups of the plan."""
+
+    def look(self, found: Found) -> None:
+        """Check the plan of a dry run, and add to the report what executing it would do."""
+        self.check(self.run.table, found)
+
+    @abstractmethod
+    def pending(self) -> Sequence[Instant]:
+        """The plans that can be executed, the earliest first."""
+
+    @abstractmethod
+    def is_own(self, instant: Instant) -> bool:
+        """Whether a completed instant is one of the service."""
+
+    @abstractmethod
+    def execution(self) -> "type[Execution[P]]":
+        """How a plan is executed. Imported here: to plan, the modules that rewrite files are not needed."""
+
+    def left(self) -> Instant | None:
+        """The plan of an earlier run, when that is to be executed in place of a new one."""
+        return None
+
+    def without_plan(self) -> Report | None:
+        """Do all in one, where no plan is to be published first."""
+        return None
+
+    def check(self, table: Snapshot, found: Found) -> None:
+        check_newest(table, self.groups(found))
+
+    def plan_now(self) -> Found:
+        """The plan of the table as it is, without a lock. Raises NothingToDo."""
+        run = self.run
+        if run.request.instant is not None:
+            check_new_instant(run.request.instant, run.table, run.options[commit_keys.CLOCK_SKEW_MILLIS])
+        if waiting := self.why_not_due(run.table):
+            raise self.nothing_to_plan(waiting)
+        with run.report.phase("plan"):
+            self.check_settings()
+            found = self.build(run.table)
+            if why_empty := self.why_empty(found):
+                raise self.nothing_to_plan(why_empty)
+        return found
+
+    def schedule(self) -> Snapshot:
+        """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
+        run, report, given = self.run, self.run.report, self.run.request.instant
+        report.dry_run = run.request.dry_run
+        found = self.plan_now()
+        if run.request.dry_run:
+            self.look(found)
+            report.looked("dry run: no plan was written")
+            return run.table
+        refuse_beside_writers(run.table, run.settings, plan="")
+        refuse_beside_index_builds(run.table)
+        read_ahead(run.table, self.groups(found))
+        ts, after = self.publish(found, given)
+        report.warnings += zone_warnings(given, run.table)
+        report.requested(ts)
+        return after
+
+    def choose(self, ts: str | None) -> Instant:
+        """The pending plan of `ts`, or the earliest one. Raises the errors of `choose_pending`."""
+        return choose_pending(self.run.table, ts, self.name, self.pending(), self.is_own)
+
+    def execute(self, instant: Instant) -> Report:
+        """Execute a pending plan, or say what that would do."""
+        with telling_way_out(self.run.table, instant):
+            return self.execution().execute(self.run, instant)
+
+
+def schedule(service: type[PlannedService[P, Any]], given: P, storage: Storage | Snapshot | None) -> Report:
+    """Plan and publish, unless it is a dry run; starts no JVM."""
+    run = open_rewritable(given, storage, Report.start(given))
+    service(run).schedule()
+    return run.report
+
+
+def execute(
+    service: type[PlannedService[P, Any]], given: P, storage: Storage | Snapshot | None, engine: Engine | None
+) -> Report:
+    """Execute the given or the earliest pending plan."""
+    report = Report.start(given)
+    check_engine(engine)
+    opened = service(open_rewritable(given, storage, report, engine))
+    return opened.execute(opened.choose(given.instant))
+
+
+def schedule_and_execute(
+    service: type[PlannedService[P, Any]], given: P, storage: Storage | Snapshot | None, engine: Engine | None
+) -> Report:
+    """Plan and execute at once, unless a plan that is `left` comes first."""
+    report = Report.start(given)
+    check_engine(engine)
+    run = open_rewritable(given, storage, report, engine)
+    opened = service(run)
+    if left := opened.left():
+        return opened.execute(left)
+    if done := opened.without_plan():
+        return done
+    after = opened.schedule()
+    if given.dry_run:
+        return report
+    if after.config is not run.table.config:
+        run = open_rewritable(given, storage, report, engine)
+    planned = service(run.at(after))
+    return planned.execute(planned.choose(report.instant))
