@@ -1,17 +1,15 @@
 """The clean job: finish what is pending, plan, delete. Mirrors HoodieCleaner and run_clean of Apache Hudi."""
 
-import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ..archival.selection import archive_rules, bounds_of_table, select
 from ..attempts.clean import pending_cleans, run_clean
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.conflicts import recover_hint
-from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
-from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, NeedsRecovery, NothingToDo
 from ..options import Options, clean_keys, lock_keys
 from ..recovery.findings import abandoned
@@ -21,12 +19,11 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import DeletedRow, KeptRow, PendingCleanRow, RetentionRow
 from ..runs.request import CleanRequest
 from ..runs.run import Run
-from ..snapshot import Snapshot, is_unchanged, refresh
+from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .archive import checkpoint_warnings
-
-_log = logging.getLogger(__name__)
+from .planned_service import Planner
 
 _DRY_RUN = "dry run: nothing was deleted"
 
@@ -43,13 +40,13 @@ def clean(request: CleanRequest, storage: Storage | Snapshot | None = None) -> R
     pending = pending_cleans(run.table)
     plan_anew = not pending or run.options[clean_keys.CLEAN_MULTIPLE]
     if request.dry_run:
-        return _dry_run(run, pending, rules if plan_anew else None)
+        return _dry_run(_CleanPlanner(run, rules) if plan_anew else None, run, pending)
     rolled_back = _failed_writes_are_ours(run.options) and _roll_back_failed_writes(run)
     if rolled_back:
         run = run.at(refresh(run.table))
     planned = ""
     if plan_anew:
-        planned, table, why_idle = _schedule(run, rules)
+        planned, table, why_idle = _schedule(_CleanPlanner(run, rules))
         run = run.at(table)
         pending = pending_cleans(table)
         if why_idle and not pending:
@@ -80,33 +77,59 @@ def _roll_back_failed_writes(run: Run[CleanRequest]) -> bool:
     return bool(failed)
 
 
-def _schedule(run: Run[CleanRequest], rules: CleanRules) -> tuple[str, Snapshot, str]:
+@dataclass(frozen=True)
+class _CleanPlanner(Planner[CleanRequest, CleanPlanning]):
+    rules: CleanRules
+
+    name = activity = "clean"
+    rewrites = False
+
+    @property
+    def action(self) -> Action:
+        return Action.CLEAN
+
+    def plan_now(self) -> CleanPlanning:
+        """The plan of the table as it is, without a lock. Raises NeedsRecovery."""
+        with self.run.report.phase("plan"):
+            found = self.build(self.run.table)
+            _warn_of_savepoints(found, self.run.report)
+            _look_at_what_holds_back(self.run, found)
+        return found
+
+    def build(self, table: Snapshot) -> CleanPlanning:
+        progress = self.run.request.progress
+        found = plan_clean(table, self.rules, lambda done, total: progress("plan", done, total))
+        _describe(self.run.report, self.rules, found)
+        return found
+
+    def why_empty(self, found: CleanPlanning) -> str:
+        return found.why_empty if found.plan is None else ""
+
+    def check(self, table: Snapshot, found: CleanPlanning) -> None:
+        """Raise CheckFailed unless all sources agree that newer files replace every file to be deleted."""
+        FilesSuperseded(_plan_of(found).names, self.run.settings).check(table)
+
+    def encode(self, table: Snapshot, found: CleanPlanning) -> bytes:
+        return encode_cleaner_plan(_plan_of(found), table.config.version.release)
+
+
+def _plan_of(found: CleanPlanning) -> CleanerPlan:
+    assert found.plan is not None, found.why_empty
+    return found.plan
+
+
+def _schedule(planner: _CleanPlanner) -> tuple[str, Snapshot, str]:
     """Publish a plan; return its instant and the table with it, or the reason when there is nothing to plan.
 
     Raises NeedsRecovery and ConflictError.
     """
-    table, report, settings = run.table, run.report, run.settings
     try:
-        with report.phase("plan"):
-            # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
-            found = _plan(run, rules)
-            _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(run, found)
-            if found.plan is None:
-                return "", table, found.why_empty
-        with report.phase("publish"):
-
-            def plan(current: Snapshot) -> bytes:
-                # Planning may take long, and the lock is held: plan again only when the table has changed.
-                if is_unchanged(current, table):
-                    return _encode(current, found, settings)
-                return _encode(current, _plan(run.at(current), rules), settings)
-
-            ts, after = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
+        found = planner.plan_now()
+        if found.plan is None:
+            return "", planner.run.table, found.why_empty
+        return *planner.publish(found), ""
     except NothingToDo as idle:
-        return "", refresh(table), idle.message
-    _log.info("scheduled the clean %s", ts)
-    return ts, after, ""
+        return "", refresh(planner.run.table), idle.message
 
 
 def _look_at_what_holds_back(run: Run[CleanRequest], found: CleanPlanning) -> None:
@@ -143,23 +166,6 @@ def _warn_of_checkpoint(run: Run[CleanRequest]) -> None:
         run.report.warn(checkpoint_warnings(found))
 
 
-def _plan(run: Run[CleanRequest], rules: CleanRules) -> CleanPlanning:
-    found = plan_clean(run.table, rules, lambda done, total: run.request.progress("plan", done, total))
-    _describe(run.report, rules, found)
-    return found
-
-
-def _encode(table: Snapshot, found: CleanPlanning, settings: TransactionSettings) -> bytes:
-    """The plan as bytes, after a check that all sources agree that newer files replace every file to be deleted.
-
-    Raises NothingToDo for an empty plan.
-    """
-    if found.plan is None:
-        raise NothingToDo(found.why_empty)
-    FilesSuperseded(found.plan.names, settings).check(table)
-    return encode_cleaner_plan(found.plan, table.config.version.release)
-
-
 def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str) -> Report:
     """Carry out the `pending` cleans; this run has planned that of the time `planned`."""
 
@@ -181,7 +187,7 @@ def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str) -
     return report.completed(last)
 
 
-def _dry_run(run: Run[CleanRequest], pending: Iterable[Instant], rules: CleanRules | None) -> Report:
+def _dry_run(planner: _CleanPlanner | None, run: Run[CleanRequest], pending: Iterable[Instant]) -> Report:
     table, report = run.table, run.report
     planned = [
         _pending_row(instant, table.timeline.read_cleaner_plan(instant))
@@ -189,12 +195,7 @@ def _dry_run(run: Run[CleanRequest], pending: Iterable[Instant], rules: CleanRul
         if table.timeline.sizes.get(table.timeline.requested_name(instant))
     ]
     report.show(PendingCleanRow, planned)
-    found = None
-    if rules is not None:
-        with report.phase("plan"):
-            found = _plan(run, rules)
-            _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(run, found)
+    found = planner.plan_now() if planner is not None else None
     if _failed_writes_are_ours(run.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not planned:
