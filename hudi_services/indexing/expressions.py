@@ -16,15 +16,13 @@ from ..derived_indexes.expression_index.index import (
     Computation,
     ComputedIndex,
     computation,
-    computations,
     expression_indexes,
-    refuse_log_files,
 )
 from ..derived_indexes.expression_index.times import Zone
 from ..engine import Engine
 from ..errors import CheckFailed, UnsupportedTable
 from ..file_names import written_file
-from ..metadata.records.keys import column_stats_key, column_stats_prefix
+from ..metadata.records.keys import BLOOM_FILTERS, column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
@@ -51,7 +49,8 @@ class DerivedIndexes:
         if table.metadata is None or not expression_indexes(table.metadata):
             return cls()
         zone, bloom = Zone.of_session(options), options.of(BloomSettings)
-        return cls(computations(table.metadata, table.schema, zone, bloom))
+        indexes = expression_indexes(table.metadata)
+        return cls(tuple(computation(table.metadata, one, table.schema, zone, bloom) for one in indexes))
 
     @classmethod
     def comparable(cls, table: Snapshot, options: Options) -> "DerivedIndexes":
@@ -75,8 +74,14 @@ class DerivedIndexes:
         return bool(self.computations)
 
     def refuse_log_files(self, table: Snapshot) -> None:
-        """Raise UnsupportedTable where no log file may be written beside an index."""
-        refuse_log_files(table.storage.root, self.computations)
+        """Raise UnsupportedTable beside bloom filters: log files have none, nor does Hudi write any there."""
+        for one in self.computations:
+            if one.index.kind == BLOOM_FILTERS:
+                raise UnsupportedTable(
+                    f"{table.storage.root} has the index {one.index.partition} of bloom filters, and no release of "
+                    "Apache Hudi writes log files beside one",
+                    hint="drop the index first",
+                )
 
     def records(
         self,

@@ -76,6 +76,7 @@ class WriteRun:
 
         `deleted` are the partitions whose rows are deleted.
         """
+        self._run = run
         self._wanted = run.request
         self._table = run.table
         self._settings = run.settings
@@ -171,7 +172,7 @@ class WriteRun:
                 spilled = 0 if assigned is None else assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
-                services = metadata_services(self._engine, self._wanted, report)
+                services = metadata_services(self._engine, self._run)
                 attempt.finish(draft, services, repeats=self._engine.repeats_tasks)
         report.completed(attempt.ts)
         self.after = attempt.after

@@ -78,7 +78,7 @@ def _roll_back_failed_writes(run: Run[CleanRequest]) -> bool:
 
 
 @dataclass(frozen=True)
-class _CleanPlanner(Planner[CleanRequest, CleanPlanning]):
+class _CleanPlanner(Planner[CleanRequest, CleanerPlan]):
     rules: CleanRules
 
     name = activity = "clean"
@@ -88,34 +88,31 @@ class _CleanPlanner(Planner[CleanRequest, CleanPlanning]):
     def action(self) -> Action:
         return Action.CLEAN
 
-    def plan_now(self) -> CleanPlanning:
-        """The plan of the table as it is, without a lock. Raises NeedsRecovery."""
+    def look(self) -> CleanPlanning:
+        """The plan of the table as it is, without a lock, and why it has not more files. Raises NeedsRecovery."""
         with self.run.report.phase("plan"):
-            found = self.build(self.run.table)
+            found = self._found(self.run.table)
             _warn_of_savepoints(found, self.run.report)
             _look_at_what_holds_back(self.run, found)
         return found
 
-    def build(self, table: Snapshot) -> CleanPlanning:
-        progress = self.run.request.progress
-        found = plan_clean(table, self.rules, lambda done, total: progress("plan", done, total))
+    def build(self, table: Snapshot) -> CleanerPlan:
+        found = self._found(table)
+        if found.plan is None:
+            raise NothingToDo(found.why_empty)
+        return found.plan
+
+    def check(self, table: Snapshot, plan: CleanerPlan) -> None:
+        """Raise CheckFailed unless all sources agree that newer files replace every file to be deleted."""
+        FilesSuperseded(plan.names, self.run.settings).check(table)
+
+    def encode(self, table: Snapshot, plan: CleanerPlan) -> bytes:
+        return encode_cleaner_plan(plan, table.config.version.release)
+
+    def _found(self, table: Snapshot) -> CleanPlanning:
+        found = plan_clean(table, self.rules, self.run.progress("plan"))
         _describe(self.run.report, self.rules, found)
         return found
-
-    def why_empty(self, found: CleanPlanning) -> str:
-        return found.why_empty if found.plan is None else ""
-
-    def check(self, table: Snapshot, found: CleanPlanning) -> None:
-        """Raise CheckFailed unless all sources agree that newer files replace every file to be deleted."""
-        FilesSuperseded(_plan_of(found).names, self.run.settings).check(table)
-
-    def encode(self, table: Snapshot, found: CleanPlanning) -> bytes:
-        return encode_cleaner_plan(_plan_of(found), table.config.version.release)
-
-
-def _plan_of(found: CleanPlanning) -> CleanerPlan:
-    assert found.plan is not None, found.why_empty
-    return found.plan
 
 
 def _schedule(planner: _CleanPlanner) -> tuple[str, Snapshot, str]:
@@ -124,10 +121,10 @@ def _schedule(planner: _CleanPlanner) -> tuple[str, Snapshot, str]:
     Raises NeedsRecovery and ConflictError.
     """
     try:
-        found = planner.plan_now()
+        found = planner.look()
         if found.plan is None:
             return "", planner.run.table, found.why_empty
-        return *planner.publish(found), ""
+        return *planner.publish(found.plan), ""
     except NothingToDo as idle:
         return "", refresh(planner.run.table), idle.message
 
@@ -168,11 +165,7 @@ def _warn_of_checkpoint(run: Run[CleanRequest]) -> None:
 
 def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str) -> Report:
     """Carry out the `pending` cleans; this run has planned that of the time `planned`."""
-
-    def progress(done: int, total: int) -> None:
-        run.request.progress("delete", done, total)
-
-    report = run.report
+    report, progress = run.report, run.progress("delete")
     files, last = 0, None
     for instant in pending:
         with report.phase("delete"):
@@ -195,7 +188,7 @@ def _dry_run(planner: _CleanPlanner | None, run: Run[CleanRequest], pending: Ite
         if table.timeline.sizes.get(table.timeline.requested_name(instant))
     ]
     report.show(PendingCleanRow, planned)
-    found = planner.plan_now() if planner is not None else None
+    found = planner.look() if planner is not None else None
     if _failed_writes_are_ours(run.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not planned:

@@ -50,7 +50,7 @@ class ClusteringExecution(Execution[ClusteringRequest]):
         """The groups of the plan, by number; those that are left out are dropped."""
         ts, run = self.instant.ts, self.run
         all_or_nothing = run.request.all_or_nothing
-        return PlannedGroups(self.work, self.seen, run.settings, instant=ts, plan=ts, all_or_nothing=all_or_nothing)
+        return PlannedGroups(self.work, run.seen, run.settings, instant=ts, plan=ts, all_or_nothing=all_or_nothing)
 
     def open(self) -> None:
         if not is_ours(self._plan):
@@ -58,8 +58,6 @@ class ClusteringExecution(Execution[ClusteringRequest]):
         self._tasks = rewrite_tasks(self.run, self.instant.ts, self._plan, self.work)
         sort = self._tasks[0].sort if self._tasks else ()
         self.run.report.warnings += copying_that_sorts(self._plan.strategy_class, sort)
-
-    def describe(self) -> None:
         self.run.report.groups = len(self.work)
         self.run.report.files = InOut(sum(map(len, self.work)), None)
 

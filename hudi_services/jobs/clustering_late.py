@@ -3,7 +3,8 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..attempts.attempt import Attempt
 from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
@@ -14,7 +15,6 @@ from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request
 from ..commit.liveness import is_reserved, lease_name
-from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
@@ -30,11 +30,11 @@ from ..runs.run import Run
 from ..runs.running import Running, started
 from ..snapshot import Snapshot, refresh
 from ..table.support import check_group
-from ..timeline.instant import Instant, State
+from ..timeline.instant import Action, Instant, State
 from .clustering_execution import clustering_rewrite
-from .clustering_schedule import ClusteringPlanner, plan_of
 from .clustering_tasks import rewrite_tasks
 from .plan_instants import zone_warnings
+from .planned_service import PlannedService
 
 _HUDI_CLUSTERS = (
     "hoodie.clustering.inline",
@@ -44,20 +44,20 @@ _HUDI_CLUSTERS = (
 )
 
 
-def cluster_late(planner: ClusteringPlanner) -> Report:
+def cluster_late(service: PlannedService[ClusteringRequest, ClusteringPlan]) -> Report:
     """Plan, rewrite, and commit what writers have not changed meanwhile. Raises the errors of a clustering."""
-    run, table, report = planner.run, planner.run.table, planner.run.report
+    run, table, report = service.run, service.run.table, service.run.report
     is_staged = _stages(run.request, table)
     dead = take_back_dead(table, run.settings)
     if dead:
         report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
         table = refresh(table)
         run = run.at(table)
-    plan = plan_of(type(planner)(run).plan_now())
+    plan = type(service)(run).plan_now()
     groups = sized_slices(table, plan, "the plan")
     for group in groups:
         check_group(group, table.storage)
-    check_newest(table, [(one.partition, one.file_id) for group in groups for one in group])
+    service.check(table, plan)
     refuse_beside_index_builds(table)
     with started("clustering", groups, run) as running:
         report.groups = len(groups)
@@ -66,53 +66,55 @@ def cluster_late(planner: ClusteringPlanner) -> Report:
         return late.staged() if is_staged else late.reserved()
 
 
+@dataclass(frozen=True)
 class _Late:
     """A clustering whose groups are planned."""
 
-    def __init__(
-        self,
-        run: Run[ClusteringRequest],
-        plan: ClusteringPlan,
-        groups: Sequence[Sequence[FileSlice]],
-        running: Running,
-    ) -> None:
-        self._run = run
-        self._plan = plan
-        self._groups = groups
-        self._running = running
-        table, all_or_nothing = run.table, run.request.all_or_nothing
-        seen = frozenset(write.ts for write in table.timeline.completed_writes())
-        self._planned = PlannedGroups(
-            groups, seen, run.settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing
+    run: Run[ClusteringRequest]
+    plan: ClusteringPlan
+    groups: Sequence[Sequence[FileSlice]]
+    running: Running
+
+    @cached_property
+    def planned(self) -> PlannedGroups:
+        run, all_or_nothing = self.run, self.run.request.all_or_nothing
+        return PlannedGroups(
+            self.groups, run.seen, run.settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing
         )
-        self._late = LatePlan(self._planned, self._encode, run.settings)
-        self._action = table.timeline.layout.clustering_action
+
+    @property
+    def late(self) -> LatePlan:
+        return LatePlan(self.planned, self._encode, self.run.settings)
+
+    @property
+    def action(self) -> Action:
+        return self.run.table.timeline.layout.clustering_action
 
     def staged(self) -> Report:
         """Stage the new files; the instant is drawn when they are committed."""
-        run, table = self._run, self._run.table
+        run, table = self.run, self.run.table
         ts = Times(table, 0).next()
         refuse_ahead(table, ts)
-        name = table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
-        instant = Instant(ts, self._action, State.REQUESTED, None, name)
-        tasks = rewrite_tasks(run, ts, self._plan, self._groups)
-        attempt = StagedAttempt(table, instant, "clustering", self._late, run.settings)
+        name = table.timeline.layout.file_name(ts, self.action, State.REQUESTED)
+        instant = Instant(ts, self.action, State.REQUESTED, None, name)
+        tasks = rewrite_tasks(run, ts, self.plan, self.groups)
+        attempt = StagedAttempt(table, instant, "clustering", self.late, run.settings)
         storage = attempt.files.storage
         tasks = [replace(task, staging=storage) for task in tasks]
-        rewrite = clustering_rewrite(run, instant, self._planned, tasks, storage)
-        report = carry_out(rewrite, attempt, run, self._running)
+        rewrite = clustering_rewrite(run, instant, self.planned, tasks, storage)
+        report = carry_out(rewrite, attempt, run, self.running)
         return self._told("staged", attempt.pending_seconds, report)
 
     def reserved(self) -> Report:
         """Reserve an instant by a pending plan without groups, and write the new files under it."""
-        report, began, given = self._run.report, time.monotonic(), self._run.request.instant
+        report, began, given = self.run.report, time.monotonic(), self.run.request.instant
         with report.phase("reserve"):
             ts, table = request(
-                self._run.table,
-                self._action,
+                self.run.table,
+                self.action,
                 "reserve",
                 lambda _: self._encode([]),
-                self._run.settings,
+                self.run.settings,
                 rewrites=True,
                 ts=given,
                 beside_writers=True,
@@ -121,14 +123,14 @@ class _Late:
         try:
             refuse_ahead(table, ts)
             report.warnings += zone_warnings(given, table)
-            run = self._run.at(table)
-            tasks = rewrite_tasks(run, ts, self._plan, self._groups)
-            instant = table.timeline.find(ts, self._action)
+            run = self.run.at(table)
+            tasks = rewrite_tasks(run, ts, self.plan, self.groups)
+            instant = table.timeline.find(ts, self.action)
             assert instant is not None, "it was published under the lock"
-            rewrite = clustering_rewrite(run, instant, self._planned, tasks, table.storage)
-            self._planned.instant = ts
-            attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], run.settings, self._late)
-            report = carry_out(rewrite, attempt, run, self._running)
+            rewrite = clustering_rewrite(run, instant, self.planned, tasks, table.storage)
+            self.planned.instant = ts
+            attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], run.settings, self.late)
+            report = carry_out(rewrite, attempt, run, self.running)
         except JobLost:
             # A task may still be writing a file; the next run takes the attempt back.
             raise
@@ -139,19 +141,19 @@ class _Late:
 
     def _encode(self, numbers: Sequence[int]) -> bytes:
         """The plan of some groups, by their number among those that have slices."""
-        named = [group for group in self._plan.groups if group.slices]
-        plan = replace(self._plan, groups=tuple(named[number] for number in numbers))
-        return encode_clustering_plan(plan, self._run.table.config.version.release)
+        named = [group for group in self.plan.groups if group.slices]
+        plan = replace(self.plan, groups=tuple(named[number] for number in numbers))
+        return encode_clustering_plan(plan, self.run.table.config.version.release)
 
     def _take_back(self, ts: str, error: BaseException) -> None:
         """Take back this run's attempt after `error`; where that fails, the next run does it.
 
         Raises PartlyDone when the attempt is complete in spite of the error.
         """
-        is_done, table, settings = False, self._run.table, self._run.settings
+        is_done, table, settings = False, self.run.table, self.run.settings
         with suppress(HudiServicesError):
             current = refresh(table)
-            found = current.timeline.find(ts, self._action)
+            found = current.timeline.find(ts, self.action)
             is_done = found is not None and found.is_completed
             # A plan with groups that was taken over is another's work; without groups, nobody can execute it.
             is_ours = (
@@ -159,7 +161,7 @@ class _Late:
             )
             if found is not None and is_ours:
                 with Transaction(table, lease_name(found), f"take back {ts}", settings) as transaction:
-                    is_done = not take_back(transaction, ts, self._action, settings)
+                    is_done = not take_back(transaction, ts, self.action, settings)
                     delete_staged(table.storage, ts)
                     transaction.forget()
         if is_done and not isinstance(error, PartlyDone | TakenOver):

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..codecs.compaction_plan import encode_compaction_plan
+from ..codecs.compaction_plan import CompactionPlan, encode_compaction_plan
 from ..compaction.plan import WAITING, CompactionRules, Planned, Reason, build, why_not_due
 from ..engine import Engine
+from ..errors import NothingToDo
 from ..runs.report import InOut, Report
 from ..runs.report_rows import CompactionSliceRow
 from ..runs.request import CompactionRequest
@@ -44,7 +45,7 @@ def schedule_and_execute(
     return planned_service.schedule_and_execute(Compaction, request, storage, engine)
 
 
-class Compaction(planned_service.PlannedService[CompactionRequest, Planned]):
+class Compaction(planned_service.PlannedService[CompactionRequest, CompactionPlan]):
     """One run of compaction."""
 
     name = "compaction"
@@ -60,19 +61,18 @@ class Compaction(planned_service.PlannedService[CompactionRequest, Planned]):
     def why_not_due(self, table: Snapshot) -> str:
         return why_not_due(table, self.rules.trigger)
 
-    def build(self, table: Snapshot) -> Planned:
+    def build(self, table: Snapshot) -> CompactionPlan:
         planned = build(table, self.rules)
         _describe(planned, self.run.report, explain=self.run.request.dry_run)
-        return planned
+        if not planned.slices:
+            raise NothingToDo(planned.why_empty)
+        return planned.plan
 
-    def why_empty(self, found: Planned) -> str:
-        return "" if found.slices else found.why_empty
+    def groups(self, plan: CompactionPlan) -> list[FileGroupId]:
+        return [(one.partition, one.file_id) for one in plan.operations]
 
-    def groups(self, found: Planned) -> list[FileGroupId]:
-        return [(one.partition, one.file_id) for one in found.slices]
-
-    def encode(self, table: Snapshot, found: Planned) -> bytes:
-        return encode_compaction_plan(found.plan, table.config.version.release)
+    def encode(self, table: Snapshot, plan: CompactionPlan) -> bytes:
+        return encode_compaction_plan(plan, table.config.version.release)
 
     def pending(self) -> Sequence[Instant]:
         return self.run.table.timeline.pending({Action.COMPACTION})

@@ -40,13 +40,11 @@ class CompactionExecution(Execution[CompactionRequest]):
 
     @property
     def unchanged(self) -> SlicesComplete:
-        return SlicesComplete(self.instant, self.work, self.seen, self.run.settings)
+        return SlicesComplete(self.instant, self.work, self.run.seen, self.run.settings)
 
     def open(self) -> None:
-        self.work = at_once(self.run.table.slices.checked, self.work)
-
-    def describe(self) -> None:
-        report, slices = self.run.report, self.work
+        report, slices = self.run.report, at_once(self.run.table.slices.checked, self.work)
+        self.work = slices
         if len(slices) < self._planned:
             report.warnings.append(
                 f"{self._planned - len(slices)} of {self._planned} file groups were replaced since the plan was made, "

@@ -53,7 +53,7 @@ def _quarantine(run: Run[OrphanFilesRequest]) -> Report:
         current.check_held()
         name = create(current, items)
         with report.phase("move"):
-            moved = fill(current.storage, name, items, _progress(run, "move"))
+            moved = fill(current.storage, name, items, run.progress("move"))
     return _end(report, moved, f"moved to the quarantine {name}", "the next run finds the other files again")
 
 
@@ -69,7 +69,7 @@ def _restore(run: Run[OrphanFilesRequest]) -> Report:
     with critical_section(run.table, "restore orphan files", run.settings) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
-            moved = restore(current, name, _progress(run, "move"))
+            moved = restore(current, name, run.progress("move"))
     what = f"restored from the quarantine {name}"
     return _end(
         report,
@@ -92,7 +92,7 @@ def _delete(run: Run[OrphanFilesRequest]) -> Report:
     with Lease(table.storage, "table", "delete quarantines", wait_seconds, table.on_wait):
         old = _old_quarantines(run, limit)
         with report.phase("delete"):
-            deleted = [delete(table.storage, one.id, _progress(run, "delete")) for one in old]
+            deleted = [delete(table.storage, one.id, run.progress("delete")) for one in old]
     report.files = InOut(sum(total.files for total in deleted), 0)
     report.bytes = InOut(sum(total.bytes for total in deleted), 0)
     return report.completed(None)
@@ -112,7 +112,7 @@ def _look(run: Run[OrphanFilesRequest]) -> Findings:
     report = run.report
     ages = Ages(run.request.min_age_minutes * _MINUTE, run.settings.heartbeat_expires_millis)
     with report.phase("look"):
-        findings = find_orphan_files(run.table, ages, _progress(run, "look"))
+        findings = find_orphan_files(run.table, ages, run.progress("look"))
     report.warn(findings.warnings)
     _describe(findings.items, findings, report)
     if not findings.items:
@@ -177,7 +177,3 @@ def _attempt_row(attempt: str, reason: str, items: Sequence[Item]) -> AttemptRow
 
 def _time(epoch_millis: int) -> str:
     return datetime.fromtimestamp(epoch_millis / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _progress(run: Run[OrphanFilesRequest], phase: str) -> Callable[[int, int], None]:
-    return lambda done, total: run.request.progress(phase, done, total)

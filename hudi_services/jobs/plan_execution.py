@@ -30,11 +30,7 @@ class Execution(ABC, Generic[P]):
 
     @abstractmethod
     def open(self) -> None:
-        """Open the files that are rewritten, beside the start of the engine."""
-
-    @abstractmethod
-    def describe(self) -> None:
-        """Tell the report what is rewritten."""
+        """Open the files that are rewritten, while the engine starts, and tell the report what they are."""
 
     @abstractmethod
     def look(self) -> None:
@@ -43,11 +39,6 @@ class Execution(ABC, Generic[P]):
     @abstractmethod
     def rewrite(self) -> Rewrite:
         """The tasks, and the commit that they end in."""
-
-    @property
-    def seen(self) -> frozenset[str]:
-        """The completed writes that the plan is executed on."""
-        return frozenset(write.ts for write in self.run.table.timeline.completed_writes())
 
     @classmethod
     def execute(cls, run: Run[P], instant: Instant) -> Report:
@@ -60,7 +51,6 @@ class Execution(ABC, Generic[P]):
         with started(cls.name, execution.work, run) as running:
             with report.phase("open"):
                 execution.open()
-            execution.describe()
             if run.request.dry_run:
                 return execution._dry_run()
             rewrite = execution.rewrite()

@@ -17,7 +17,7 @@ from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import Requested, request
 from ..commit.newest_files import check_newest, read_ahead
 from ..engine import Engine
-from ..errors import HudiServicesError, NothingToDo
+from ..errors import NothingToDo
 from ..options import commit_keys
 from ..recovery.unfit_plans import telling_way_out
 from ..runs.opening import open_rewritable
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q", bound=Request)
 P = TypeVar("P", bound=PlanRequest)
-Found = TypeVar("Found")
+Plan = TypeVar("Plan")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Planner(ABC, Generic[Q, Found]):
-    """Plans one run of a service. `Found` is what planning finds: the plan, if there is one, and the reasons."""
+class Planner(ABC, Generic[Q, Plan]):
+    """Plans one run of a service."""
 
     run: Run[Q]
 
@@ -64,62 +64,51 @@ class Planner(ABC, Generic[Q, Found]):
         return ""
 
     @abstractmethod
-    def build(self, table: Snapshot) -> Found:
-        """Plan for the table as it is, and describe that in the report. Nothing is written."""
+    def build(self, table: Snapshot) -> Plan:
+        """The plan for the table as it is, which the report describes. Nothing is written. Raises NothingToDo."""
 
     @abstractmethod
-    def why_empty(self, found: Found) -> str:
-        """The reason why there is no plan, or ""."""
-
-    @abstractmethod
-    def check(self, table: Snapshot, found: Found) -> None:
+    def check(self, table: Snapshot, plan: Plan) -> None:
         """Raise CheckFailed when not all sources agree on the files of the plan."""
 
     @abstractmethod
-    def encode(self, table: Snapshot, found: Found) -> bytes:
-        """The plan as the content of its file."""
+    def encode(self, table: Snapshot, plan: Plan) -> bytes:
+        """The content of the plan's file."""
 
-    def publish(self, found: Found, ts: str | None = None) -> Requested:
+    def publish(self, plan: Plan, ts: str | None = None) -> Requested:
         """Publish the plan, at the instant `ts` if it is given. Raises NothingToDo when there is none any more."""
         run = self.run
 
-        def plan(current: Snapshot) -> bytes:
+        def content(current: Snapshot) -> bytes:
             # Planning may take long, and the lock is held: plan again only when the table has changed.
-            final = found if is_unchanged(current, run.table) else self._again(current)
+            final = plan if is_unchanged(current, run.table) else self._again(current)
             self.check(current, final)
             return self.encode(current, final)
 
         with run.report.phase("publish"):
-            done = request(run.table, self.action, self.activity, plan, run.settings, rewrites=self.rewrites, ts=ts)
+            done = request(run.table, self.action, self.activity, content, run.settings, rewrites=self.rewrites, ts=ts)
         _log.info("scheduled the %s %s", self.name, done.ts)
         return done
 
-    def _again(self, table: Snapshot) -> Found:
+    def _again(self, table: Snapshot) -> Plan:
         if waiting := self.why_not_due(table):
             raise NothingToDo(waiting)
-        found = self.build(table)
-        if why_empty := self.why_empty(found):
-            raise NothingToDo(why_empty)
-        return found
+        return self.build(table)
 
 
-class PlannedService(Planner[P, Found]):
+class PlannedService(Planner[P, Plan]):
     """One run of a service whose plans rewrite file slices."""
 
     def check_settings(self) -> None:
         """Raise ConfigError for settings of the plan that do not fit the table."""
 
-    def nothing_to_plan(self, why: str) -> HudiServicesError:
-        """The error that says why there is no plan."""
-        return NothingToDo(why)
-
     @abstractmethod
-    def groups(self, found: Found) -> list[FileGroupId]:
+    def groups(self, plan: Plan) -> list[FileGroupId]:
         """The file groups of the plan."""
 
-    def look(self, found: Found) -> None:
+    def look(self, plan: Plan) -> None:
         """Check the plan of a dry run, and add to the report what executing it would do."""
-        self.check(self.run.table, found)
+        self.check(self.run.table, plan)
 
     @abstractmethod
     def pending(self) -> Sequence[Instant]:
@@ -141,36 +130,33 @@ class PlannedService(Planner[P, Found]):
         """Do all in one, where no plan is to be published first."""
         return None
 
-    def check(self, table: Snapshot, found: Found) -> None:
-        check_newest(table, self.groups(found))
+    def check(self, table: Snapshot, plan: Plan) -> None:
+        check_newest(table, self.groups(plan))
 
-    def plan_now(self) -> Found:
+    def plan_now(self) -> Plan:
         """The plan of the table as it is, without a lock. Raises NothingToDo."""
         run = self.run
         if run.request.instant is not None:
             check_new_instant(run.request.instant, run.table, run.options[commit_keys.CLOCK_SKEW_MILLIS])
         if waiting := self.why_not_due(run.table):
-            raise self.nothing_to_plan(waiting)
+            raise NothingToDo(waiting)
         with run.report.phase("plan"):
             self.check_settings()
-            found = self.build(run.table)
-            if why_empty := self.why_empty(found):
-                raise self.nothing_to_plan(why_empty)
-        return found
+            return self.build(run.table)
 
     def schedule(self) -> Snapshot:
         """Plan and publish, and tell the report; returns the table with the plan, or of a dry run as it is."""
         run, report, given = self.run, self.run.report, self.run.request.instant
         report.dry_run = run.request.dry_run
-        found = self.plan_now()
+        plan = self.plan_now()
         if run.request.dry_run:
-            self.look(found)
+            self.look(plan)
             report.looked("dry run: no plan was written")
             return run.table
         refuse_beside_writers(run.table, run.settings, plan="")
         refuse_beside_index_builds(run.table)
-        read_ahead(run.table, self.groups(found))
-        ts, after = self.publish(found, given)
+        read_ahead(run.table, self.groups(plan))
+        ts, after = self.publish(plan, given)
         report.warnings += zone_warnings(given, run.table)
         report.requested(ts)
         return after

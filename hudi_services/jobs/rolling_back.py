@@ -81,7 +81,7 @@ def roll_back_instant(request: RepairRequest, storage: Storage | None, choose: C
                 raise
             _describe(decided, report)
         with report.phase("roll back"):
-            done = _carry_out(request, decided, Times(decided.table, run.settings.skew_millis))
+            done = _carry_out(run, decided)
     report.show(RollbackRow, [RollbackRow(done, of=decided.plan.ts, action=decided.plan.action)])
     return report.completed(decided.plan.ts)
 
@@ -166,12 +166,9 @@ def _refuse_done(table: Snapshot, ts: str) -> None:
             raise NothingToDo(f"{ts} was rolled back already, by {done.ts}")
 
 
-def _carry_out(request: RepairRequest, decided: _Decided, times: Times) -> str:
+def _carry_out(run: Run[RepairRequest], decided: _Decided) -> str:
     """Carry out the decision; return the instant of the rollback."""
-
-    def progress(done: int, total: int) -> None:
-        request.progress("delete", done, total)
-
+    times, progress = Times(decided.table, run.settings.skew_millis), run.progress("delete")
     if decided.begun is not None:
         return resume_rollback(decided.table, decided.begun, times, progress=progress)
     assert decided.target is not None, "without a rollback that was begun there is an instant to roll back"

@@ -13,13 +13,16 @@ from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from ..metadata.table import MetadataTable
 from ..timeline.compaction_trigger import MetadataTrigger
-from .report import Report, sentence
+from .report import sentence
 from .report_rows import MetadataCleanRow, MetadataCompactionRow
 from .request import Request
+from .run import Run
 
 
-def metadata_services(runner: Engine, request: Request, report: Report) -> Afterwards:
+def metadata_services(runner: Engine, run: Run[Request]) -> Afterwards:
     """The function that `Attempt.finish` calls with the metadata table and the times of the transaction."""
+
+    report = run.report
 
     def merge(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
         with report.phase("compact metadata table"):
@@ -27,11 +30,11 @@ def metadata_services(runner: Engine, request: Request, report: Report) -> After
                 write_merged_base,
                 tasks,
                 "compact the metadata table",
-                lambda done, total: request.progress("compact metadata table", done, total),
+                run.progress("compact metadata table"),
             )
 
     def clean(now: MetadataTable, times: Callable[[], str]) -> bool:
-        done = clean_metadata(now, metadata_retention(request.options), times)
+        done = clean_metadata(now, metadata_retention(run.options), times)
         if done is not None:
             report.show(MetadataCleanRow, [MetadataCleanRow(done.instant, done.files)])
         return done is not None
@@ -43,7 +46,7 @@ def metadata_services(runner: Engine, request: Request, report: Report) -> After
             cleaned = clean(metadata, times)
             what = "compacted"
             now = metadata.reload() if cleaned else metadata
-            done = compact(now, request.options.of(MetadataTrigger), SystemClock().now(), times, merge)
+            done = compact(now, run.options.of(MetadataTrigger), SystemClock().now(), times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")

@@ -182,7 +182,7 @@ def _publish(attempt: Attempt | StagedAttempt, draft: CommitDraft, run: Run[Spar
                         ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
                     times_ahead += 1
                 with report.phase("commit"):
-                    return attempt.finish(ready, metadata_services(runner, run.request, report))
+                    return attempt.finish(ready, metadata_services(runner, run))
             except NewerInstant:
                 ready = draft
             except WriterAtWork as error:
@@ -207,14 +207,14 @@ def add_dropped_groups(
 
 
 def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest]) -> list[RewriteResult]:
-    report, request = run.report, run.request
+    report = run.report
     memory = TaskMemory(run.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
         results = engine.map(
             rewrite_once,
             [replace(task, memory=memory) for task in tasks],
             "rewrite file slices",
-            lambda done, total: request.progress("rewrite", done, total),
+            run.progress("rewrite"),
         )
     if results:
         # Groups that were taken over have no peak.

@@ -1,7 +1,8 @@
 """A run of a service on a table that is open: what its steps hand to each other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, TypeVar
 
 from ..commit.settings import TransactionSettings, transaction_settings
@@ -36,6 +37,15 @@ class Run(Generic[R_co]):
     def settings(self) -> TransactionSettings:
         """Raises ConfigError for a lock provider that cannot be used."""
         return transaction_settings(self.options, self.table.storage)
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The completed writes of the table."""
+        return frozenset(write.ts for write in self.table.timeline.completed_writes())
+
+    def progress(self, phase: str) -> Callable[[int, int], None]:
+        """To be called with how many pieces of the phase are done, and how many there are."""
+        return partial(self.request.progress, phase)
 
     def at(self, table: Snapshot) -> "Run[R_co]":
         """The same run, with the same settings, on its table as it is later."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_services.base_files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
+from hudi_services.jobs import clustering, clustering_estimate
 from hudi_services.rewriting.rewrite import estimate_group, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
@@ -157,7 +157,7 @@ def test_the_time_of_the_bill_counts_once(tmp_path: Path, monkeypatch: pytest.Mo
     def look(run: Run[ClusteringRequest], _: Any) -> None:
         seen.append(dict(run.report.seconds))
 
-    monkeypatch.setattr(clustering_schedule, "add_estimate", look)
+    monkeypatch.setattr(clustering, "add_estimate", look)
     report = predicted(unpack("1.2.0", tmp_path), {})
     assert seen[0]["plan"] == report.seconds["plan"]
 

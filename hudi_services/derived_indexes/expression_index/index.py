@@ -125,35 +125,17 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
     return tuple(_index(metadata, name, definitions.get(name)) for name in names)
 
 
-def computations(
-    metadata: MetadataTable, schema: TableSchema | None, zone: Zone, bloom: BloomSettings
-) -> tuple[Computation, ...]:
-    """The computation of each index of the table. Raises CorruptFile, and UnsupportedTable if one is not possible here.
-
-    `schema` is that of the table; `bloom` applies where an index has no settings of its own.
-    """
-    return tuple(computation(metadata, index, schema, zone, bloom) for index in expression_indexes(metadata))
-
-
 def computation(
     metadata: MetadataTable, index: ExpressionIndex, schema: TableSchema | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
-    """The computation of one index; otherwise as `computations`."""
+    """The computation of one index. Raises UnsupportedTable if that is not possible here, and CorruptFile.
+
+    `schema` is that of the table; `bloom` applies where the index has no settings of its own.
+    """
     _check_texts(index)
     found = Computation(index, _column(metadata, index, schema), zone, _bloom(index, bloom))
     found.expression()
     return found
-
-
-def refuse_log_files(root: str, indexes: Sequence[Computation]) -> None:
-    """Raise UnsupportedTable beside an index of bloom filters: log files have none, nor does Hudi write them there."""
-    for one in indexes:
-        if one.index.kind == BLOOM_FILTERS:
-            raise UnsupportedTable(
-                f"{root} has the index {one.index.partition} of bloom filters, and no release of Apache Hudi writes "
-                "log files beside one",
-                hint="drop the index first",
-            )
 
 
 def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | None) -> ExpressionIndex:
