@@ -1,7 +1,7 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,15 +17,16 @@ from .metadata.table import MOST_FILES, MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage
-from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
+from .table.facts import DatedFacts
+from .table.file_ledger import FileLedger
 from .table.log_naming import LogNaming, log_naming
 from .table.meta_folder import MetaFolder
 from .table.partitions import Lister, StorageLister
-from .table.view import FileGroupId, FileSystemView
+from .table.view import FileSystemView
 from .table_config import METADATA_TABLE_FOLDER, TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
-from .timeline.instant import Action, Instant
+from .timeline.instant import Instant
 from .waiting import OnWait, unseen
 
 T = TypeVar("T")
@@ -48,7 +49,8 @@ class Snapshot:
     storage: Storage
     config: TableConfig
     meta: MetaFolder
-    timeline: Timeline
+    ledger: FileLedger
+    """What its timeline says about files."""
     metadata: MetadataTable | None
     view: FileSystemView
     slices: SliceSource
@@ -61,6 +63,10 @@ class Snapshot:
     which the table was opened was lost meanwhile."""
     on_wait: OnWait = unseen
     """Told what an action on the table waits for."""
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.ledger.timeline
 
     @property
     def schema(self) -> TableSchema | None:
@@ -183,7 +189,8 @@ def _look(
         metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config, listed)
         slices = _slice_source(storage, config, timeline)
-        replaced = pool.submit(replaced_file_groups, timeline)
+        ledger = FileLedger(timeline)
+        replaced = pool.submit(lambda: ledger.replaced_by)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         if metadata_config is None:
             assert had is not None and known is not None
@@ -199,7 +206,8 @@ def _look(
             metadata = MetadataTable.open(storage, config, timeline, slices, own, found)
         if known is not None and _is_still(known, config, timeline, metadata):
             return known
-        return _assembled(storage, config, meta, timeline, metadata, slices, replaced.result(), clock)
+        replaced.result()
+        return _assembled(storage, config, meta, ledger, metadata, slices, clock)
 
 
 def with_instant(
@@ -213,12 +221,8 @@ def with_instant(
     slices = _slice_source(table.storage, table.config, timeline)
     metadata = metadata or table.metadata
     now = None if metadata is None else metadata.beside_grown(timeline, slices)
-    replaced = table.view.replaced
-    if instant.action is Action.REPLACE_COMMIT and instant.is_completed:
-        commit = timeline.layout.decode_commit(content, timeline.path(instant.file_name))
-        gone = ((partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids)
-        replaced = {**replaced, **dict.fromkeys(gone, instant.ts)}
-    grown = _assembled(table.storage, table.config, table.meta, timeline, now, slices, replaced, table.clock)
+    ledger = table.ledger.grown(timeline)
+    grown = _assembled(table.storage, table.config, table.meta, ledger, now, slices, table.clock)
     return replace(grown, check_held=table.check_held, on_wait=table.on_wait)
 
 
@@ -238,17 +242,15 @@ def _assembled(
     storage: Storage,
     config: TableConfig,
     meta: MetaFolder,
-    timeline: Timeline,
+    ledger: FileLedger,
     metadata: MetadataTable | None,
     slices: SliceSource,
-    replaced: Mapping[FileGroupId, str],
     clock: Clock,
 ) -> Snapshot:
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-    naming, compacting = log_naming(config.version), compacted_file_groups(timeline)
-    facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
-    view = FileSystemView(lister, facts, replaced, naming, compacting)
-    return Snapshot(storage, config, meta, timeline, metadata, view, slices, clock, StorageLister(storage))
+    facts = DatedFacts(ledger.timeline, ArchivedTimes(storage, config.history_path))
+    view = FileSystemView(lister, facts, ledger.replaced, log_naming(config.version), ledger.compacting)
+    return Snapshot(storage, config, meta, ledger, metadata, view, slices, clock, StorageLister(storage))
 
 
 def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> SliceSource:
@@ -260,24 +262,8 @@ def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     return MergedSlices.of(storage, config, timeline)
 
 
-def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
-    """File groups in a pending compaction or log compaction, with its instant."""
-    return compacted_file_groups(table.timeline, COMPACTIONS)
-
-
 def live_names(table: Snapshot, partitions: Iterable[str]) -> dict[str, list[str]]:
     """The names of the base and log files that readers see, by data partition."""
     wanted = sorted({*partitions})
     table.view.load(wanted)
     return {one: [file.name for live in table.view.latest_slices(one) for file in live.files] for one in wanted}
-
-
-def pending_clusterings(table: Snapshot, but: str = "") -> Mapping[FileGroupId, str]:
-    """File groups in a pending clustering, with its instant; not those of the clustering `but`."""
-    return {
-        (one.partition, one.file_id): instant.ts
-        for instant in table.timeline.pending_clusterings()
-        if instant.ts != but
-        for group in table.timeline.read_plan(instant).groups
-        for one in group.slices
-    }

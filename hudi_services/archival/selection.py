@@ -247,7 +247,7 @@ def _retention_of(timeline: Timeline, clean: Instant) -> tuple[str, str]:
     """The earliest commit to retain of a completed clean, and the first savepoint that it saw; "" for none."""
     done: CleanerPlan | CleanMetadata = timeline.read_clean(clean)
     # Where it deleted nothing, only its plan tells the earliest commit. A killed archival may have deleted the plan.
-    if timeline.sizes.get(timeline.requested_name(clean)):
+    if timeline.has_plan(clean):
         done = timeline.read_cleaner_plan(clean)
     savepoints = filter(None, done.extra.get(SAVEPOINTS, "").split(","))
     return done.earliest_to_retain.strip(), min(savepoints, default="")

@@ -30,6 +30,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.shown_plans import note_shown
 from ..commit.transaction import expect
 from ..snapshot import Snapshot, refresh
+from ..table.file_ledger import FileLedger
 from ..table.partitions import StorageLister
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant, State
@@ -101,7 +102,7 @@ class LatePlan:
 
         def check_held() -> None:
             current.check_held()
-            now = replace(current, timeline=Timeline.open(current.storage, current.config))
+            now = replace(current, ledger=FileLedger(Timeline.open(current.storage, current.config)))
             found = now.timeline.find(instant.ts, instant.action)
             if found is None or found.state is not State.INFLIGHT or rollbacks_of(now, instant.ts, ()):
                 raise TakenOver(

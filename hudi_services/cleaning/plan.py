@@ -13,7 +13,6 @@ from ..file_names import parse_base_file, parse_log_file
 from ..model import path_in
 from ..options import Options, clean_keys, computed, settings, value_of
 from ..snapshot import Snapshot
-from ..table.facts import COMPACTIONS, pending_operations, planned_files
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
@@ -104,9 +103,9 @@ def _choose_all(
         retention.policy,
         found.horizon.earliest.ts if found.horizon.earliest else "",
         retention.versions,
-        _savepointed_files(table),
-        {(one.partition, one.file_id): one.base_instant for _, one in pending_operations(table.timeline, COMPACTIONS)},
-        planned_files(table.timeline),
+        frozenset(name for _, name in table.ledger.held),
+        {one.group: one.base_instant for _, one in table.ledger.merged},
+        table.ledger.planned,
     )
 
     def look(partition: str) -> tuple[Choice, bool]:
@@ -140,12 +139,6 @@ def _has_other_files(table: Snapshot, choice: Choice) -> bool:
         name not in going and (parse_base_file(choice.partition, name, size) or parse_log_file("", name, size))
         for name, size in stored
     )
-
-
-def _savepointed_files(table: Snapshot) -> frozenset[str]:
-    timeline = table.timeline
-    held = (timeline.read_savepoint(instant) for instant in timeline.completed({Action.SAVEPOINT}))
-    return frozenset(name for of_savepoint in held for names in of_savepoint.values() for name in names)
 
 
 def _commits_since(table: Snapshot, previous: CleanMetadata | None) -> int:

@@ -20,7 +20,7 @@ from ..rewriting.execution import EXECUTIONS, execution_called
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
@@ -122,7 +122,7 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
             # Rewriting one base file into one, unsorted, gains nothing.
             alone = [one for found in slices.values() for one in found if not one.log_files]
             slices = {partition: [one for one in found if one.log_files] for partition, found in slices.items()}
-    pending = pending_compactions(table).keys(), pending_clusterings(table).keys()
+    pending = table.ledger.groups_in_compactions.keys(), table.ledger.groups_in_clusterings().keys()
     half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
     uncommitted = _uncommitted(table, chosen)
     eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden, uncommitted)

@@ -138,7 +138,7 @@ def _read_plan(table: Snapshot, instant: Instant) -> None:
         timeline.read_rollback_plan(instant)
     elif instant.action is Action.CLEAN:
         # A process that died while it wrote the plan leaves an empty file: the next clean drops it.
-        if timeline.sizes.get(timeline.requested_name(instant)):
+        if timeline.has_plan(instant):
             timeline.read_cleaner_plan(instant)
     else:
         timeline.read_requested(instant)

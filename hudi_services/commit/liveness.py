@@ -14,7 +14,7 @@ from functools import cached_property
 from ..errors import CorruptFile
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
-from ..table.facts import COMPACTIONS
+from ..table.file_ledger import COMPACTIONS
 from ..timeline.instant import Action, Instant, State
 from .heartbeat import heartbeat_path
 from .lease import Lease, Leases, LeaseState, read_lease

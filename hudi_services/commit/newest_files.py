@@ -9,7 +9,6 @@ newest files or later ones are read.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 
 from ..concurrency import at_once
@@ -18,10 +17,9 @@ from ..file_names import parse_base_file, parse_log_file
 from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
-from ..table.facts import planned_files, written_names
+from ..table.file_ledger import FileName, written_files, written_names
 from ..table.partitions import Files, KnownFiles
 from ..table.view import CHANGE_DATA, FileGroupId
-from ..timeline.instant import Action
 
 _Load = Callable[[Sequence[str]], None]
 
@@ -81,18 +79,19 @@ def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> N
 
 def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
     """Describe a file to be deleted that a savepoint holds; "" without such a file."""
-    for savepoint in table.timeline.completed({Action.SAVEPOINT}):
-        for partition, held in table.timeline.read_savepoint(savepoint).items():
-            if names := set(held).intersection(files.get(partition, ())):
-                return f"{path_in(partition, min(names))} is to be deleted, and the savepoint {savepoint.ts} holds it"
-    return ""
+    held = table.ledger.held
+    taken = min(_pairs(files) & held.keys(), default=None)
+    return f"{path_in(*taken)} is to be deleted, and the savepoint {held[taken]} holds it" if taken else ""
 
 
 def _named_by_plan(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
     """Describe a file to be deleted that a pending plan reads; "" without such a file."""
-    going = frozenset((partition, name) for partition, names in files.items() for name in names)
-    taken = min(going & planned_files(table.timeline), default=None)
+    taken = min(_pairs(files) & table.ledger.planned, default=None)
     return f"{path_in(*taken)} is to be deleted, and a pending plan names it" if taken else ""
+
+
+def _pairs(files: Mapping[str, Collection[str]]) -> frozenset[FileName]:
+    return frozenset((partition, name) for partition, names in files.items() for name in names)
 
 
 def _refuse(table: Snapshot, problem: str) -> None:
@@ -102,15 +101,6 @@ def _refuse(table: Snapshot, problem: str) -> None:
             f"{table.storage.root}: {problem}",
             hint=f"nothing was changed; find out what is wrong: hudi-services {check} --base-path {table.storage.root}",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Committed:
-    """The newest base file of a file group by the commits; `size` in bytes, 0 when the commit does not record it."""
-
-    name: str
-    instant: str
-    size: int
 
 
 class _Sources:
@@ -183,7 +173,7 @@ class _Sources:
         """The files in the partition's folder."""
         return self._lister.files(partition)
 
-    def _beside_commits(self, seen: BaseFile, committed: _Committed | None) -> str:
+    def _beside_commits(self, seen: BaseFile, committed: BaseFile | None) -> str:
         if committed is None:
             silent = seen.instant in self._told
             return f"{seen.path} is listed, and the commit {seen.instant} does not name it" if silent else ""
@@ -251,9 +241,11 @@ class _Sources:
         found: dict[FileGroupId, list[LogFile]] = {}
         if not self._table.config.is_merge_on_read:
             return found
-        writes = {write.ts: write for write in self._table.timeline.completed_writes()}
+        writes = self._table.ledger.writes
         for ts, commit in self._commits.items():
-            for log in _log_files(commit, self._partitions):
+            for _, log in written_files(commit, self._partitions):
+                if not isinstance(log, LogFile) or log.suffix == CHANGE_DATA:
+                    continue
                 group = (log.partition, log.file_id)
                 base = self._seen(group)
                 if base is None or not self._table.log_naming.is_merged(log, writes[ts], base.instant):
@@ -293,27 +285,12 @@ class _Sources:
         return frozenset(self._commits.keys() - self._told.keys())
 
     @cached_property
-    def _committed(self) -> Mapping[FileGroupId, _Committed]:
-        wanted, newest = set(self._partitions), dict[FileGroupId, _Committed]()
+    def _committed(self) -> Mapping[FileGroupId, BaseFile]:
+        """The newest base files of the file groups by the commits; of size 0 where a commit does not record it."""
+        newest: dict[FileGroupId, BaseFile] = {}
         for commit in self._commits.values():
-            for group, one in _base_files(commit, wanted):
-                if group not in newest or one.instant > newest[group].instant:
+            for _, one in written_files(commit, self._partitions):
+                group = (one.partition, one.file_id)
+                if isinstance(one, BaseFile) and (group not in newest or one.instant > newest[group].instant):
                     newest[group] = one
         return newest
-
-
-def _log_files(commit: CommitMetadata, partitions: Iterable[str]) -> Iterable[LogFile]:
-    """The log files with rows that a commit has written in some partitions."""
-    for partition in partitions:
-        stats = commit.stats.get(partition, ())
-        logs = (parse_log_file(partition, stat.path.rpartition("/")[2], stat.file_size) for stat in stats)
-        yield from (log for log in logs if log is not None and log.suffix != CHANGE_DATA)
-
-
-def _base_files(commit: CommitMetadata, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:
-    for partition in partitions & commit.stats.keys():
-        for stat in commit.stats[partition]:
-            name = stat.path.rpartition("/")[2]
-            base = parse_base_file(partition, name, stat.file_size)
-            if base is not None:
-                yield (partition, base.file_id), _Committed(name, base.instant, stat.file_size)

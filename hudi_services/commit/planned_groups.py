@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ..errors import ConflictError, HudiServicesError
 from ..model import FileSlice
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot
 from .conflicts import Problems, StaleInput, ended_updates, input_changes, pending_rollbacks, pending_updates
 from .settings import TransactionSettings
 
@@ -74,7 +74,7 @@ class PlannedGroups:
 
     def _other_plans(self, current: Snapshot, inputs: Sequence[FileSlice]) -> Problems:
         """Inputs that another pending plan names, too: whoever executes it would bring their rows back."""
-        named = [pending_clusterings(current, but=self.instant), pending_compactions(current)]
+        named = [current.ledger.groups_in_clusterings(but=self.instant), current.ledger.groups_in_compactions]
         return {
             (one.partition, one.file_id): ConflictError(
                 f"{current.storage.full_path(one.files[0].path)} is in the pending plan {ts}, too",

@@ -6,6 +6,7 @@ from datetime import timedelta
 from ..clock import duration, parse_instant
 from ..errors import ConfigError
 from ..snapshot import Snapshot
+from ..table.file_ledger import FileLedger
 from ..table.time_zone import drawing_zone, latest_reading
 from ..timeline.active import new_instant
 
@@ -29,7 +30,7 @@ class Times:
         is_first = is_writer and not table.timeline.instants
         # In this time zone no instant is later than the next instant of the table's writers.
         zone = table.timeline.zone if is_first else drawing_zone(table.timeline)
-        self._table = replace(table, timeline=replace(table.timeline, zone=zone))
+        self._table = replace(table, ledger=FileLedger(replace(table.timeline, zone=zone)))
         self._skew = skew_millis
         self._due = due
         self._last = max(after, table.metadata.timeline.latest_time()[:17] if table.metadata else "")

@@ -8,7 +8,7 @@ from ..errors import ConflictError
 from ..file_names import bucket_digits
 from ..model import FileSlice
 from ..schema.table_schema import TableSchema
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from .conflicts import ended_updates, input_changes, pending_rollbacks, raise_first
 from .settings import TransactionSettings
@@ -48,8 +48,8 @@ def _planned(
     table: Snapshot, slices: Sequence[FileSlice], *, compactions: bool = True
 ) -> Iterator[tuple[FileSlice, str, str]]:
     """The slices in pending plans, each with the plan's instant and the command that executes it."""
-    compacted = pending_compactions(table) if compactions else {}
-    for command, plans in (("execute", pending_clusterings(table)), ("compact", compacted)):
+    compacted = table.ledger.groups_in_compactions if compactions else {}
+    for command, plans in (("execute", table.ledger.groups_in_clusterings()), ("compact", compacted)):
         for one in slices:
             if (one.partition, one.file_id) in plans:
                 yield one, plans[one.partition, one.file_id], command
@@ -81,7 +81,7 @@ class AppendedGroups:
         raise_first(ended_updates(current, self.slices, self.seen, compactions=False))
         latest = current.view.latest_slices_of(sorted({one.partition for one in self.slices}))
         live = {(one.partition, one.file_id): one for one in latest}
-        planned = pending_compactions(current)
+        planned = current.ledger.groups_in_compactions
         for one in self.slices:
             group = one.partition, one.file_id
             now = live.get(group)

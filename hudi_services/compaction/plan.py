@@ -16,7 +16,7 @@ from ..concurrency import at_once
 from ..model import FileSlice
 from ..options import compaction_keys, settings, value_of
 from ..rewriting.inputs import TableColumns, fitting, refuse_unmerged
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.compaction_trigger import AFTER_REQUEST, Trigger
 from ..timeline.instant import Action, Instant
@@ -99,7 +99,7 @@ def build(table: Snapshot, rules: CompactionRules) -> Planned:
     planned = Planned()
     partitions = table.view.partitions()
     table.view.load(partitions)
-    compactions, clusterings = pending_compactions(table).keys(), pending_clusterings(table).keys()
+    compactions, clusterings = table.ledger.groups_in_compactions, table.ledger.groups_in_clusterings()
     uncommitted = _uncommitted(table, partitions)
     eligible: list[FileSlice] = []
     for partition in sorted(partitions):

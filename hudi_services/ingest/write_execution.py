@@ -40,7 +40,7 @@ from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.run import Run
 from ..schema.table_schema import TableSchema
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions, refresh
+from ..snapshot import Snapshot, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action
 from ..writing.assignment import Assigned, KnownKeys
@@ -273,7 +273,7 @@ class WriteRun:
             return
         most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
         record_bytes = average_record_bytes(telling_commits(table, most), rules)
-        planned = {*pending_clusterings(table), *pending_compactions(table)}
+        planned = {*table.ledger.groups_in_clusterings(), *table.ledger.groups_in_compactions}
         fills = bool(table.timeline.first_write) and self._wanted.operation.fills
         if fills:
             table.view.load([place.partition for place, _ in counts])
@@ -315,7 +315,7 @@ class WriteRun:
             expectations=(
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
-                AppendedGroups(appended, seen, pending_compactions(table), self._settings),
+                AppendedGroups(appended, seen, table.ledger.groups_in_compactions, self._settings),
                 FilesStored(table.storage, stats),
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),

@@ -19,7 +19,6 @@ from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
 from ..snapshot import Snapshot
-from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames
 from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
@@ -187,9 +186,10 @@ class WriteTasks:
         if partition not in self._names:
             # Only where names are numbered within a slice: also by files that readers do not see.
             listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
-            compacting = partial(compacted_file_groups, table.timeline)
             names = [file.name for file in listed]
-            self._names[partition] = LogNames(table.log_naming, partition, self._form.instant, names, compacting)
+            self._names[partition] = LogNames(
+                table.log_naming, partition, self._form.instant, names, lambda: table.ledger.compacting
+            )
         return self._names[partition]
 
     def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:

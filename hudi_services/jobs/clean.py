@@ -185,7 +185,7 @@ def _dry_run(planner: _CleanPlanner | None, run: Run[CleanRequest], pending: Ite
     planned = [
         _pending_row(instant, table.timeline.read_cleaner_plan(instant))
         for instant in pending
-        if table.timeline.sizes.get(table.timeline.requested_name(instant))
+        if table.timeline.has_plan(instant)
     ]
     report.show(PendingCleanRow, planned)
     found = planner.look() if planner is not None else None

@@ -18,7 +18,8 @@ from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
 from ..model import FileSlice, LogFile
 from ..storage import FileInfo, Storage
-from ..table.facts import DatedFacts, compacted_file_groups
+from ..table.facts import DatedFacts
+from ..table.file_ledger import FileLedger
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
 from ..table.new_logs import LogNames
 from ..table.partitions import Files, check_addressable
@@ -201,8 +202,8 @@ class MetadataTable:
 
     def log_names(self, partition: str, instant: str) -> LogNames:
         """Names the log files that `instant` adds to a partition of the metadata table."""
-        stored, compacting = self._found(partition), partial(compacted_file_groups, self.timeline)
-        return LogNames(self.log_naming, partition, instant, stored, compacting)
+        stored = self._found(partition)
+        return LogNames(self.log_naming, partition, instant, stored, lambda: self.ledger.compacting)
 
     def look_into(self, partitions: Iterable[str]) -> None:
         """List these partitions at the same time, before their files are asked for."""
@@ -311,6 +312,11 @@ class MetadataTable:
             except NotFound:
                 self._definitions[path] = None
         return self._definitions[path]
+
+    @cached_property
+    def ledger(self) -> FileLedger:
+        """What its own timeline says about files."""
+        return FileLedger(self.timeline)
 
     @cached_property
     def blocks(self) -> BlockFilter:

@@ -5,22 +5,18 @@ timeline. Some of the older instants were rolled back; only the archive, a rollb
 Sources: AbstractTableFileSystemView, BaseRollbackActionExecutor of Apache Hudi.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_log_file
 from ..model import LogFile
-from ..snapshot import Snapshot, pending_compactions
-from ..table.facts import planned_files, written_names
+from ..snapshot import Snapshot
+from ..table.file_ledger import NEVER_REPEATED
+from ..table.view import CHANGE_DATA
 from ..timeline.archived_instants import ArchivedInstants
-from ..timeline.instant import Action, Instant, State
 from .model import DataFile, Kept, OrphanKind, Verdict
 from .slice_logs import SliceLogs
-
-_CHANGE_DATA = ".cdc"
-_NEVER_AGAIN = frozenset({Action.COMMIT.value, Action.DELTA_COMMIT.value})
-"""Actions that are not executed a second time at the same instant, once they were rolled back."""
 
 
 class KnownFiles:
@@ -33,13 +29,18 @@ class KnownFiles:
     def __init__(self, table: Snapshot) -> None:
         self._table = table
         self._timeline = table.timeline
-        self._writes = {instant.ts: instant for instant in self._timeline.completed_writes()}
+        self._ledger = table.ledger
+        self._writes = self._ledger.writes
         # Files that a savepoint hides from readers may be needed again.
         self._first = self._timeline.archived_until()
-        self._committed: dict[str, frozenset[str] | None] = {}
         self._of_gone: dict[str, Verdict] = {}
         self._listing: tuple[str, frozenset[str]] | None = None
-        self.warnings: list[str] = []
+        self._unread_archive: list[str] = []
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the commits, and with the archive, that could not be read."""
+        return [*self._ledger.unreadable.values(), *self._unread_archive]
 
     def is_live(self, file: DataFile) -> bool:
         """Whether a commit, the metadata table or the archive has the file, so that it needs no judgement later."""
@@ -103,9 +104,7 @@ class KnownFiles:
     @cached_property
     def pending(self) -> frozenset[str]:
         """The times of pending instants, and of instants that a pending rollback is about to undo."""
-        rollbacks = (r for r in self._timeline.pending({Action.ROLLBACK}) if self._has_plan(r))
-        targets = {self._timeline.read_rollback_plan(rollback).ts for rollback in rollbacks}
-        return frozenset(targets | {instant.ts for instant in self._timeline.pending()})
+        return self._ledger.pending | self._ledger.being_undone
 
     def action(self, ts: str) -> str | None:
         """The action of an instant by the timeline, a rollback, or the archive (if it was read); None if unknown."""
@@ -114,21 +113,21 @@ class KnownFiles:
             return found.action.value
         archive = self.__dict__.get("_archive")
         known = (archive.completed, archive.unfinished, archive.rolled_back) if archive else ()
-        return next((one[ts] for one in (self._rolled_back, *known) if one.get(ts)), None)
+        return next((one[ts] for one in (self._ledger.rolled_back, *known) if one.get(ts)), None)
 
     def _beside_commit(self, file: DataFile) -> Verdict:
-        names = self._names(self._writes[file.instant])
+        names = self._ledger.names_of(file.instant)
         if names is None:
             return Kept.UNREADABLE_COMMIT
         # Change-data files stay, also those of repeated tasks.
-        if file.name in names or (isinstance(file, LogFile) and file.suffix == _CHANGE_DATA):
+        if file.name in names or (isinstance(file, LogFile) and file.suffix == CHANGE_DATA):
             return None
         return OrphanKind.STRAY if self._table.metadata is not None else Kept.SUSPICIOUS
 
     def _judge_log_of_slice(self, log: LogFile) -> Verdict:
         """The verdict by the instants of the blocks: an orphan file has only blocks of attempts that are gone."""
         # Change-data files stay, also those of repeated tasks.
-        if self.is_live(log) or (log.suffix == _CHANGE_DATA and log.instant in self._writes):
+        if self.is_live(log) or (log.suffix == CHANGE_DATA and log.instant in self._writes):
             return None
         writers = self._slice_logs.writers(log)
         if writers is None:
@@ -144,7 +143,7 @@ class KnownFiles:
         for verdict in verdicts:
             if not isinstance(verdict, OrphanKind):
                 return verdict
-        if not verdicts or log.suffix == _CHANGE_DATA:
+        if not verdicts or log.suffix == CHANGE_DATA:
             return Kept.LOG_OF_SLICE
         held = self._held.get((log.partition, log.name)) or self._in_group(log)
         return held or (OrphanKind.ROLLED_BACK if OrphanKind.ROLLED_BACK in verdicts else verdicts.pop())
@@ -173,9 +172,9 @@ class KnownFiles:
             return OrphanKind.DEAD_ATTEMPT
         listed = self._table.metadata is not None
         surrounded = archive.surrounds(ts) and ts not in archive.unfinished
-        action = self._rolled_back.get(ts) or archive.rolled_back.get(ts)
+        action = self._ledger.rolled_back.get(ts) or archive.rolled_back.get(ts)
         # Another attempt at a clustering has the same instant, and may have been completed and archived since then.
-        if action is not None and (action in _NEVER_AGAIN or surrounded or listed):
+        if action is not None and (action in NEVER_REPEATED or surrounded or listed):
             return OrphanKind.ROLLED_BACK
         return OrphanKind.NEVER_COMMITTED if surrounded and listed else Kept.NOT_IN_ARCHIVE
 
@@ -194,22 +193,8 @@ class KnownFiles:
         return file.name in self._listing[1]
 
     def _is_committed(self, file: DataFile) -> bool:
-        names = self._names(self._writes[file.instant])
+        names = self._ledger.names_of(file.instant)
         return names is not None and file.name in names
-
-    def _names(self, write: Instant) -> frozenset[str] | None:
-        """The names of the files of a completed write; None when it does not record them."""
-        if write.ts not in self._committed:
-            self._committed[write.ts] = self._read_names(write)
-        return self._committed[write.ts]
-
-    def _read_names(self, write: Instant) -> frozenset[str] | None:
-        try:
-            commit = self._timeline.read_commit(write)
-        except (CorruptFile, NotFound) as error:
-            self.warnings.append(error.message)
-            return None
-        return written_names(commit)
 
     def _is_log_of_slice(self, file: DataFile) -> bool:
         return isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
@@ -221,7 +206,7 @@ class KnownFiles:
     @cached_property
     def _written_logs(self) -> frozenset[str]:
         """The log files that completed writes of the timeline name."""
-        names = (self._names(write) or () for write in self._writes.values())
+        names = (self._ledger.names_of(ts) or () for ts in self._writes)
         return frozenset(name for some in names for name in some if parse_log_file("", name, 0) is not None)
 
     @cached_property
@@ -229,7 +214,7 @@ class KnownFiles:
         try:
             return self._timeline.archived
         except (CorruptFile, NotFound) as error:
-            self.warnings.append(error.message)
+            self._unread_archive.append(error.message)
             return None
 
     def _read_archive(self, file_ids: Collection[str]) -> ArchivedInstants:
@@ -237,47 +222,11 @@ class KnownFiles:
         return self._timeline.layout.read_archive(self._table.storage, folder, file_ids)
 
     @cached_property
-    def _rolled_back(self) -> dict[str, str]:
-        """The instants that rollbacks of the active timeline undid: time to action."""
-        done = (self._timeline.read_rollback(i) for i in self._timeline.completed({Action.ROLLBACK}))
-        return {one.target_ts: one.target_action for one in done}
-
-    @cached_property
     def _held(self) -> dict[tuple[str, str], Kept]:
         """(partition, name) of files that savepoints and pending plans name."""
-        timeline = self._timeline
-        held = dict.fromkeys(planned_files(timeline), Kept.IN_PLAN)
-
-        def hold(partition: str, paths: Iterable[str], why: Kept) -> None:
-            # By name: plans have full paths, and the table may have another path now.
-            held.update({(partition, _name(path)): why for path in paths})
-
-        for clean in filter(self._has_plan, timeline.pending({Action.CLEAN})):
-            for partition, paths in timeline.read_cleaner_plan(clean).files.items():
-                hold(partition, paths, Kept.IN_PLAN)
-        for rollback in filter(self._has_plan, timeline.pending({Action.ROLLBACK})):
-            for request in timeline.read_rollback_plan(rollback).requests:
-                hold(request.partition, (*request.files, *request.log_blocks), Kept.IN_PLAN)
-        for savepoint in timeline.instants:
-            # Hudi's inflight savepoints are empty.
-            if savepoint.action is Action.SAVEPOINT and timeline.sizes[savepoint.file_name]:
-                for partition, names in timeline.read_savepoint(savepoint).items():
-                    hold(partition, names, Kept.IN_SAVEPOINT)
-        return held
+        held = dict.fromkeys(self._ledger.planned | self._ledger.going, Kept.IN_PLAN)
+        return held | dict.fromkeys(self._ledger.held, Kept.IN_SAVEPOINT)
 
     def _in_group(self, file: DataFile) -> Kept | None:
         """A pending compaction may need any file of its groups."""
-        return Kept.IN_PLAN if (file.partition, file.file_id) in self._compacting else None
-
-    @cached_property
-    def _compacting(self) -> frozenset[tuple[str, str]]:
-        return frozenset(pending_compactions(self._table))
-
-    def _has_plan(self, instant: Instant) -> bool:
-        # Hudi deletes instants whose plan is empty.
-        name = self._timeline.layout.file_name(instant.ts, instant.action, State.REQUESTED)
-        return bool(self._timeline.sizes.get(name))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+        return Kept.IN_PLAN if (file.partition, file.file_id) in self._ledger.groups_in_compactions else None

@@ -32,7 +32,6 @@ from ..log_files.log_reader import scan_blocks
 from ..model import LogFile
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
-from ..table.facts import TimelineFacts
 from .data_files import parse_data_file
 from .model import DataFile, Item, OrphanKind, Total
 
@@ -212,7 +211,7 @@ def _is_seen(table: Snapshot, path: str, stored: str, size: int) -> bool:
     """
     partition, _, _ = path.rpartition("/")
     file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
-    facts = TimelineFacts(table.timeline)
+    facts = table.ledger.facts
     return file is not None and any(
         instant is None or facts.is_committed(instant) or facts.is_hidden(instant)
         for instant in _instants(table, file, stored, size)

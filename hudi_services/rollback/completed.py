@@ -19,7 +19,7 @@ from ..errors import (
 from ..file_names import parse_base_file, parse_log_file
 from ..metadata_updates.rollback.lasting import may_be_merged
 from ..model import CommitMetadata, FileSlice
-from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
 from .earlier import Earlier
@@ -213,8 +213,8 @@ def check_not_planned(table: Snapshot, groups: Collection[FileGroupId], ts: str)
 
     A compaction does not read what was written to the file group after it was planned.
     """
-    compactions = {group: planned for group, planned in pending_compactions(table).items() if planned > ts}
-    for pending in (pending_clusterings(table), compactions):
+    compactions = {group: planned for group, planned in table.ledger.groups_in_compactions.items() if planned > ts}
+    for pending in (table.ledger.groups_in_clusterings(), compactions):
         for group in groups:
             if pending.get(group, ts) != ts:
                 raise ConflictError(

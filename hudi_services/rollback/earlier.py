@@ -11,7 +11,7 @@ from functools import cached_property
 from ..metadata.table import MetadataLister
 from ..model import FileSlice
 from ..snapshot import Snapshot
-from ..table.facts import AssumedFacts, compacted_file_groups, replaced_file_groups
+from ..table.facts import AssumedFacts
 from ..table.partitions import StorageLister
 from ..table.view import FileGroupId, FileSystemView
 from ..timeline.archived import ArchivedTimes
@@ -30,12 +30,12 @@ class Earlier:
     def slices(self) -> dict[FileGroupId, FileSlice]:
         """The slices that readers see, by file group."""
         timeline, target = self.table.timeline, self.target
-        compacting = compacted_file_groups(timeline)
+        compacting = {**self.table.ledger.compacting}
         if timeline.began_as(target) is Action.COMPACTION:
             # Its plan stays.
             operations = timeline.read_compaction_plan(target).operations
             compacting |= {(one.partition, one.file_id): target.ts for one in operations}
-        replaced = replaced_file_groups(timeline, without=target.ts)
+        replaced = self.table.ledger.replaced_without(target.ts)
         facts = _facts(self.table, target.ts, is_completed=False)
         view = FileSystemView(self._lister, facts, replaced, self.table.log_naming, compacting)
         return {(one.partition, one.file_id): one for p in self.partitions for one in view.latest_slices(p)}
@@ -63,7 +63,7 @@ class Earlier:
 def slices_with(table: Snapshot, ts: str, groups: Collection[FileGroupId]) -> list[FileSlice]:
     """The slices of `groups` that readers saw while the instant `ts`, which is pending now, was the newest completed
     one; those of its files that are deleted already are missing."""
-    compacting = {group: other for group, other in compacted_file_groups(table.timeline).items() if other != ts}
+    compacting = {group: other for group, other in table.ledger.compacting.items() if other != ts}
     lister = StorageLister(table.storage)
     partitions = sorted({partition for partition, _ in groups})
     lister.load(partitions)

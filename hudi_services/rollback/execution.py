@@ -51,7 +51,6 @@ from ..metadata_updates.rollback.restored import Restored
 from ..metadata_updates.sync import sync_rollback
 from ..model import CommitMetadata, path_in
 from ..snapshot import Snapshot, live_names, refresh
-from ..table.facts import TimelineFacts
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
@@ -266,7 +265,7 @@ def without_target(table: Snapshot, plan: RollbackPlan) -> str:
 
     A rollback deletes the files of its target before it deletes the instant: such a file belongs to an archived commit.
     """
-    facts = TimelineFacts(table.timeline)
+    facts = table.ledger.facts
     if table.timeline.at(plan.ts) or not (facts.is_committed(plan.ts) or facts.is_hidden(plan.ts)):
         return ""
     lister = StorageLister(table.storage)

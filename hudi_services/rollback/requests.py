@@ -27,7 +27,6 @@ from ..log_files.log_reader import stored_blocks
 from ..model import CommitMetadata, LogFile, WriteStat, path_in
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..table.facts import TimelineFacts
 from ..table.partitions import StorageLister
 from ..table.view import slices_of
 from ..timeline.instant import Action, Instant, State
@@ -165,7 +164,7 @@ def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterat
     blocks of the write, because it need not announce inserts."""
     if not _may_append(table, target):
         return
-    lister, facts = StorageLister(table.storage), TimelineFacts(table.timeline)
+    lister, facts = StorageLister(table.storage), table.ledger.facts
     forecast = table.timeline.read_commit(target) if target.action is Action.DELTA_COMMIT else None
     for partition in lister.partitions():
         groups = slices_of(partition, lister.files(partition), facts, table.log_naming)

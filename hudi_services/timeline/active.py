@@ -204,6 +204,10 @@ class Timeline:
         """The name of the requested file of an instant in any state."""
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
+    def has_plan(self, instant: Instant) -> bool:
+        """Whether its requested file has content: it is empty when the process died while writing the plan."""
+        return bool(self.sizes.get(self.requested_name(instant)))
+
     def read_details(self, file_name: str) -> bytes:
         """The content of one instant file. Raises NotFound, and Outdated when this snapshot has listed the file.
 

@@ -1,19 +1,15 @@
 """The expected state: the data files by storage and timeline, with which the metadata table must agree."""
 
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection
 from functools import cached_property
 
-from ..codecs.clean_plan import CleanerPlan
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_base_file, parse_log_file
 from ..log_files.log_reader import stored_blocks
 from ..metadata.records.keys import bloom_filter_key
 from ..model import BaseFile, LogFile
 from ..snapshot import Snapshot
-from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
-from ..timeline.instant import Action, Instant
 from .model import Doubt
 
 DataFile = BaseFile | LogFile
@@ -31,9 +27,7 @@ class ExpectedState:
         self._lister = StorageLister(table.storage)
         self.partitions = frozenset(self._lister.partitions())
         """Folders with a partition metafile."""
-        self._facts = TimelineFacts(table.timeline)
-        self._writes = {instant.ts: instant for instant in table.timeline.completed_writes()}
-        self._names: dict[str, frozenset[str] | None] = {}
+        self._ledger = table.ledger
 
     def files(self, partition: str) -> Files:
         """All base and log files of a partition, committed or not."""
@@ -42,19 +36,20 @@ class ExpectedState:
 
     def is_committed(self, file: DataFile) -> bool:
         """Whether the instant in the name of the file is completed; a pending compaction names log files, too."""
-        return self._facts.is_committed(file.instant) or (self._is_of_slice(file) and file.instant in self._compactions)
+        is_begun = self._is_of_slice(file) and file.instant in self._ledger.begins_slices
+        return is_begun or self._ledger.facts.is_committed(file.instant)
 
     def is_hidden(self, instant: str) -> bool:
         """Whether a savepoint hides the files of the instant for as long as the savepoint exists."""
-        return self._facts.is_hidden(instant)
+        return self._ledger.facts.is_hidden(instant)
 
     def is_going(self, partition: str, name: str) -> bool:
         """Whether a pending clean or rollback will delete the file, or has deleted it already."""
-        return (partition, name) in self._going_files
+        return (partition, name) in self._ledger.going
 
     def is_partition_going(self, partition: str) -> bool:
         """Whether a pending clean will delete the partition, or has deleted its folder already, which comes first."""
-        return partition in self._going_partitions
+        return partition in self._ledger.going_partitions
 
     def must_be_listed(self, file: DataFile) -> bool | Doubt:
         """Whether the metadata table must list a file of a committed instant that it does not list.
@@ -63,11 +58,15 @@ class ExpectedState:
         """
         if isinstance(file, LogFile) and self._is_of_slice(file):
             return self._has_committed_blocks(file)
-        write = self._writes.get(file.instant)
-        if write is None:
+        if file.instant not in self._ledger.writes:
             return Doubt.ARCHIVED
-        names = self._names_of(write)
+        names = self._ledger.names_of(file.instant)
         return Doubt.SILENT_COMMIT if names is None else file.name in names
+
+    @property
+    def is_written_to(self) -> bool:
+        """Whether a write is pending."""
+        return self._ledger.is_written_to
 
     def may_grow(self, file: DataFile) -> bool:
         """Whether a pending write may be appending to the file."""
@@ -82,54 +81,16 @@ class ExpectedState:
         if self._drop_missing or not listed or self.files(partition):
             return False
         live = (file for one in self._table.view.latest_slices(partition) for file in one.files)
-        if all((partition, file.name) in self._cleaned for file in live):
+        if all((partition, file.name) in self._ledger.cleaned for file in live):
             return False
         self._missing.update((partition, name) for name in listed)
         return True
 
     @cached_property
-    def is_written_to(self) -> bool:
-        """Whether a write is pending."""
-        return any(instant.action.writes_data for instant in self._table.timeline.pending())
-
-    @cached_property
     def file_keys(self) -> frozenset[str]:
         """The ends of record keys for all files that exist, are being deleted, or are in missing partitions."""
         there = {(partition, name) for partition in self.partitions for name in self.files(partition)}
-        return frozenset(bloom_filter_key(*file) for file in there | self._going_files | self._missing)
-
-    @cached_property
-    def _cleaned(self) -> frozenset[tuple[str, str]]:
-        """The files that completed cleans of the active timeline were planned to delete."""
-        found: set[tuple[str, str]] = set()
-        for clean in self._table.timeline.completed({Action.CLEAN}):
-            # Ignore plans that cannot be read.
-            with suppress(CorruptFile, NotFound):
-                found |= self._table.timeline.read_cleaner_plan(clean).named
-        return frozenset(found)
-
-    @cached_property
-    def _pending_cleans(self) -> Sequence[CleanerPlan]:
-        timeline = self._table.timeline
-        cleans = (*timeline.pending({Action.CLEAN}), *timeline.emptied_cleans())
-        return [timeline.read_cleaner_plan(one) for one in cleans if timeline.sizes.get(timeline.requested_name(one))]
-
-    @cached_property
-    def _going_partitions(self) -> frozenset[str]:
-        return frozenset(partition for plan in self._pending_cleans for partition in plan.partitions_to_delete)
-
-    @cached_property
-    def _going_files(self) -> frozenset[tuple[str, str]]:
-        timeline = self._table.timeline
-        found: set[tuple[str, str]] = set()
-        for plan in self._pending_cleans:
-            found |= plan.named
-        for rollback in timeline.pending({Action.ROLLBACK}):
-            if timeline.sizes.get(timeline.requested_name(rollback)):
-                for request in timeline.read_rollback_plan(rollback).requests:
-                    paths = (*request.files, *request.log_blocks)
-                    found |= {(request.partition, path.rpartition("/")[2]) for path in paths}
-        return frozenset(found)
+        return frozenset(bloom_filter_key(*file) for file in there | self._ledger.going | self._missing)
 
     def _is_of_slice(self, file: DataFile) -> bool:
         """Whether it is a log file whose name has the instant of its slice."""
@@ -141,24 +102,8 @@ class ExpectedState:
             instants = {block.instant for block in stored_blocks(self._table.storage, log)}
         except (CorruptFile, NotFound):
             return Doubt.LOG_OF_SLICE
-        return any(one in self._rollbacks or self._facts.is_committed(one) for one in instants if one is not None)
-
-    @cached_property
-    def _rollbacks(self) -> frozenset[str]:
-        return frozenset(instant.ts for instant in self._table.timeline.completed({Action.ROLLBACK, Action.RESTORE}))
-
-    @cached_property
-    def _compactions(self) -> frozenset[str]:
-        """The pending compactions."""
-        return frozenset(instant.ts for instant in self._table.timeline.pending({Action.COMPACTION}))
-
-    def _names_of(self, write: Instant) -> frozenset[str] | None:
-        if write.ts not in self._names:
-            try:
-                self._names[write.ts] = written_names(self._table.timeline.read_commit(write))
-            except (CorruptFile, NotFound):
-                self._names[write.ts] = None
-        return self._names[write.ts]
+        cancels, is_committed = self._ledger.cancels, self._ledger.facts.is_committed
+        return any(one in cancels or is_committed(one) for one in instants if one is not None)
 
 
 def parse(partition: str, name: str, size: int) -> DataFile | None:

@@ -15,7 +15,6 @@ from hudi_services.options import resolve
 from hudi_services.runs.request import ClusteringRequest, Mode
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.stores import open_storage
-from hudi_services.table.facts import TimelineFacts, compacted_file_groups, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView
 
@@ -54,10 +53,10 @@ def listed_view(table: Snapshot) -> FileSystemView:
     """The view of a reader that does not use the metadata table."""
     return FileSystemView(
         StorageLister(table.storage),
-        TimelineFacts(table.timeline),
-        replaced_file_groups(table.timeline),
+        table.ledger.facts,
+        table.ledger.replaced,
         table.log_naming,
-        compacted_file_groups(table.timeline),
+        table.ledger.compacting,
     )
 
 

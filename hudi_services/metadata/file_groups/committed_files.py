@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from ...concurrency import at_once
 from ...errors import CorruptFile, Outdated
-from ...file_names import parse_base_file, parse_log_file
 from ...log_files.log_blocks import LogBlock
-from ...model import BaseFile, FileSlice, LogFile, WriteStat
+from ...model import BaseFile, FileSlice, LogFile
+from ...table.file_ledger import written_files
 from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER
 from ...timeline.active import Timeline
@@ -79,9 +79,9 @@ class CommittedFiles:
         repaired: set[str] = set()
         writes = [one for one in _needed(timeline, naming) if one.action is Action.COMMIT or counts(one.ts)]
         for write, commit in zip(writes, at_once(timeline.read_commit, writes), strict=True):
-            for partition, stats in commit.stats.items():
-                found = (_committed(write, partition, stat) for stat in stats)
-                self._files.setdefault(partition, []).extend(one for one in found if one is not None)
+            for stat, file in written_files(commit):
+                found = CommittedFile(write, file, stat.log_offset, stat.file_size)
+                self._files.setdefault(file.partition, []).append(found)
             repaired |= {*filter(None, commit.extra.get(REPAIRED_LOGS, "").split(","))}
         self._repaired = frozenset(repaired)
         self._by_path: dict[str, list[CommittedFile]] = {}
@@ -176,9 +176,3 @@ def _needed(timeline: Timeline, naming: LogNaming) -> Iterable[Instant]:
     for one in timeline.completed_writes():
         if one.action is Action.COMMIT or naming.is_build(one.ts) or naming.order(one) >= last:
             yield one
-
-
-def _committed(write: Instant, partition: str, stat: WriteStat) -> CommittedFile | None:
-    name = stat.path.rpartition("/")[2]
-    file = parse_base_file(partition, name, stat.file_size) or parse_log_file(partition, name, stat.file_size)
-    return None if file is None else CommittedFile(write, file, stat.log_offset, stat.file_size)
