@@ -321,7 +321,7 @@ class MetadataTable:
     @cached_property
     def blocks(self) -> BlockFilter:
         """The filter for log blocks that count, as of this snapshot."""
-        return BlockFilter(self.data_timeline, self.timeline, self.log_naming)
+        return BlockFilter(self.data_timeline, self.ledger, self.log_naming)
 
     @cached_property
     def committed(self) -> CommittedFiles:

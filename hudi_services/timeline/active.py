@@ -317,16 +317,6 @@ class Timeline:
         held = {i.ts for i in self.instants if i.action is Action.SAVEPOINT}
         return next((i.ts for i in self.completed_writes() if i.ts not in held), None)
 
-    def contains_or_before_start(self, ts: str) -> bool:
-        """Whether files of `ts` count as committed: `ts` is a completed write, or older than the timeline (archived).
-
-        Files of a pending write never count, although the write can be older than the first completed one.
-        """
-        if ts in self._write_completions:
-            return True
-        first = self.first_ts()
-        return first is not None and ts < first and all(i.ts != ts for i in self.pending())
-
     def completion_time(self, ts: str) -> str | None:
         """The completion time of the write of `ts`; None when the write is pending or archived."""
         return self._write_completions.get(ts)

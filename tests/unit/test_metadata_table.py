@@ -123,7 +123,7 @@ def command(target: str) -> LogBlock:
 def test_blocks_of_commits_that_the_table_does_not_know_do_not_count(release: str, tmp_path: Path) -> None:
     metadata = open_metadata(unpack_compacted(release, tmp_path))
     known = metadata.data_timeline.completed()[-1].ts
-    blocks = BlockFilter(metadata.data_timeline, metadata.timeline, metadata.log_naming)
+    blocks = BlockFilter(metadata.data_timeline, metadata.ledger, metadata.log_naming)
     assert blocks.counts(known)
     assert blocks.counts("00000000000000010" if isinstance(metadata.log_naming, BySlice) else "00000000000000000")
     assert not blocks.counts("20990101000000000")
@@ -134,12 +134,12 @@ def test_blocks_of_commits_that_the_table_does_not_know_do_not_count(release: st
             for i in metadata.data_timeline.instants
         ),
     )
-    assert not BlockFilter(pending, metadata.timeline, metadata.log_naming).counts(known)
+    assert not BlockFilter(pending, metadata.ledger, metadata.log_naming).counts(known)
 
 
 def test_a_command_block_cancels_what_stands_before_it(tmp_path: Path) -> None:
     metadata = open_metadata(unpack_compacted("0.15.0", tmp_path))
-    blocks = BlockFilter(metadata.data_timeline, metadata.timeline, BySlice())
+    blocks = BlockFilter(metadata.data_timeline, metadata.ledger, BySlice())
     first, second = (i.ts for i in metadata.data_timeline.completed()[-2:])
     mixed = [block(first), block(second), block("20990101000000000"), command(second), block(second)]
     assert [b.instant for b in blocks.surviving(mixed)] == [first, second]

@@ -62,7 +62,7 @@ def test_a_missing_folder_is_an_empty_timeline(tmp_path: Path) -> None:
     assert timeline.first_ts() is None
     assert timeline.latest_time() == ""
     assert timeline.last_clustering() is None
-    assert not timeline.contains_or_before_start("1")
+    assert not TimelineFacts(timeline).is_committed("1")
 
 
 def test_the_highest_state_counts(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_start_of_the_timeline(tmp_path: Path) -> None:
     assert (timeline.first_ts(), timeline.archived_until()) == ("3", "7")
     facts = TimelineFacts(timeline)
     for ts, committed in (("2", True), ("3", True), ("5", False), ("6", False), ("7", True), ("8", False), ("9", True)):
-        assert timeline.contains_or_before_start(ts) is facts.is_committed(ts) is committed
+        assert facts.is_committed(ts) is committed
     assert [ts for ts in "123456789" if facts.is_hidden(ts)] == ["4", "6"]
 
 

@@ -11,6 +11,7 @@ were rolled back never count: their command block would cancel them anyway.
 from collections.abc import Iterable
 
 from ...log_files.log_blocks import BlockType, LogBlock
+from ...table.file_ledger import FileLedger
 from ...table.log_naming import INITIALISATION, LogNaming
 from ...timeline.active import Timeline
 from ...timeline.instant import Action
@@ -21,19 +22,18 @@ _DATA = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 class BlockFilter:
     """The instants whose blocks count, from one snapshot of both timelines."""
 
-    def __init__(self, data: Timeline, metadata: Timeline, naming: LogNaming) -> None:
+    def __init__(self, data: Timeline, metadata: FileLedger, naming: LogNaming) -> None:
         pending = {i.ts for i in data.pending()}
-        own = {i.ts for i in metadata.completed({Action.DELTA_COMMIT}) if naming.is_own(i.ts, pending)}
-        undone = {i.ts for i in metadata.completed({Action.ROLLBACK, Action.RESTORE})}
-        self._valid = {i.ts for i in data.completed()} | own | undone
-        self._metadata = metadata
+        own = {i.ts for i in metadata.timeline.completed({Action.DELTA_COMMIT}) if naming.is_own(i.ts, pending)}
+        self._valid = {i.ts for i in data.completed()} | own | metadata.cancels
+        self._is_committed = metadata.facts.is_committed
         self._naming = naming
 
     def counts(self, instant: str) -> bool:
         """Whether data and delete blocks of this instant are read."""
         if instant not in self._valid and not instant.startswith(INITIALISATION):
             return False
-        return self._naming.is_held(instant, self._metadata.contains_or_before_start)
+        return self._naming.is_held(instant, self._is_committed)
 
     def surviving(self, blocks: Iterable[LogBlock]) -> list[LogBlock]:
         """The data and delete blocks that count, in order; a command block cancels its target's blocks before it."""

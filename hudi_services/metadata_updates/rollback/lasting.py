@@ -31,7 +31,7 @@ def may_be_merged(metadata: MetadataTable, target: str, *, was_completed: bool =
     timeline = metadata.timeline
     found = timeline.find(target, Action.DELTA_COMMIT)
     if found is None:
-        return was_completed or timeline.contains_or_before_start(target)
+        return was_completed or metadata.ledger.facts.is_committed(target)
     if not found.is_completed:
         return False
     return any(i.ts > target and {i.action, timeline.began_as(i)} & _MERGES for i in timeline.instants)
