@@ -210,7 +210,11 @@ class CommitMetadata:
         return [(partition, stat.file_id) for partition, stats in self.stats.items() for stat in stats]
 
     @property
+    def replaced_groups(self) -> list[tuple[str, str]]:
+        """The file groups (partition path, file id) that it replaced."""
+        return [(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids]
+
+    @property
     def touched_groups(self) -> set[tuple[str, str]]:
         """The file groups (partition path, file id) that it wrote to or replaced."""
-        replaced = {(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids}
-        return replaced.union(self.written_groups)
+        return {*self.replaced_groups, *self.written_groups}

@@ -17,7 +17,6 @@ from .metadata.table import MOST_FILES, MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage
-from .table.facts import DatedFacts
 from .table.file_ledger import FileLedger
 from .table.log_naming import LogNaming, log_naming
 from .table.meta_folder import MetaFolder
@@ -25,7 +24,6 @@ from .table.partitions import Lister, StorageLister
 from .table.view import FileSystemView
 from .table_config import METADATA_TABLE_FOLDER, TableConfig
 from .timeline.active import Timeline
-from .timeline.archived import ArchivedTimes
 from .timeline.instant import Instant
 from .waiting import OnWait, unseen
 
@@ -248,8 +246,7 @@ def _assembled(
     clock: Clock,
 ) -> Snapshot:
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-    facts = DatedFacts(ledger.timeline, ArchivedTimes(storage, config.history_path))
-    view = FileSystemView(lister, facts, ledger.replaced, log_naming(config.version), ledger.compacting)
+    view = FileSystemView(lister, ledger.facts, ledger.replaced, log_naming(config.version), ledger.compacting)
     return Snapshot(storage, config, meta, ledger, metadata, view, slices, clock, StorageLister(storage))
 
 

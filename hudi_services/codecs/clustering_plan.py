@@ -31,6 +31,16 @@ class SliceInfo:
     log_files: tuple[str, ...] = ()
     bootstrap_file: str = ""
 
+    @property
+    def group(self) -> tuple[str, str]:
+        """The file group: partition, file id."""
+        return (self.partition, self.file_id)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The bare names of its files: the plan may have another path of the same table."""
+        return tuple(path.rpartition("/")[2] for path in (self.data_file, *self.log_files) if path)
+
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
@@ -56,6 +66,11 @@ class ClusteringPlan:
     missing_partitions: tuple[str, ...] | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     preserve_metadata: bool = True
+
+    @property
+    def slices(self) -> tuple[SliceInfo, ...]:
+        """The file slices of all groups."""
+        return tuple(one for group in self.groups for one in group.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +108,7 @@ def decode_requested_replace(data: bytes, path: str) -> RequestedReplace:
         requested = RequestedReplace(tree.get("operationType"), plan, tree.get("extraMetadata"))
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no clustering plan: {e}") from e
-    for one in (one for group in (plan.groups if plan else ()) for one in group.slices):
+    for one in plan.slices if plan else ():
         check_partitions(path, (one.partition,))
         check_files(path, filter(None, (one.data_file, *one.log_files, one.file_id)))
     return requested

@@ -41,6 +41,16 @@ class CompactionOperation:
     """Written into the metrics; never read from a plan."""
     log_bytes: int = 0
 
+    @property
+    def group(self) -> tuple[str, str]:
+        """The file group: partition, file id."""
+        return (self.partition, self.file_id)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return tuple(filter(None, (self.base_file, *self.log_files)))
+
     @classmethod
     def of(cls, one: FileSlice) -> "CompactionOperation":
         """The operation that merges a slice as it is."""
@@ -79,7 +89,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     except (AttributeError, KeyError, TypeError, ValueError) as e:
         raise CorruptFile(f"{path} holds no compaction plan: {e}") from e
     check_partitions(path, (one.partition for one in operations))
-    check_files(path, (name for one in operations for name in (one.base_file, *one.log_files) if name))
+    check_files(path, (name for one in operations for name in one.names))
     return plan
 
 

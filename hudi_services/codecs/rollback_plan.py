@@ -40,6 +40,12 @@ class RollbackPlan:
     action: str
     requests: tuple[RollbackRequest, ...]
 
+    @property
+    def named(self) -> frozenset[tuple[str, str]]:
+        """Partition and bare name of the files to delete, and of the log files to cancel blocks of."""
+        paths = ((one.partition, path) for one in self.requests for path in (*one.files, *one.log_blocks))
+        return frozenset((partition, path.rpartition("/")[2]) for partition, path in paths)
+
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:

@@ -29,19 +29,19 @@ def compacted_slices(table: Snapshot, plan: CompactionPlan, instant: Instant) ->
     twice.
     """
     source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
-    groups = [(one.partition, one.file_id) for one in plan.operations]
+    groups = [one.group for one in plan.operations]
     if not groups or len(set(groups)) < len(groups):
         raise CorruptFile(f"{source} names " + ("a file group twice" if groups else "no file group"))
     partitions = sorted({partition for partition, _ in groups})
     table.view.load(partitions)
     slices = {partition: table.view.compacted_slices(partition) for partition in partitions}
-    live = [one for one in plan.operations if table.view.replaced_at(one.partition, one.file_id) is None]
+    live = [one for one in plan.operations if table.view.replaced_at(*one.group) is None]
     return [_slice(one, slices[one.partition].get(one.file_id), source) for one in live]
 
 
 def _slice(planned: CompactionOperation, found: FileSlice | None, source: str) -> FileSlice:
     stored = {file.name for file in found.files} if found is not None else set()
-    missing = sorted({*filter(None, (planned.base_file, *planned.log_files))} - stored)
+    missing = sorted({*planned.names} - stored)
     if found is None or missing:
         raise CorruptFile(
             f"{source} names {missing[0] if missing else planned.file_id} in partition {planned.partition!r}, "

@@ -113,7 +113,7 @@ class Clustering(planned_service.PlannedService[ClusteringRequest, ClusteringPla
         return planned.plan
 
     def groups(self, plan: ClusteringPlan) -> list[FileGroupId]:
-        return [(one.partition, one.file_id) for group in plan.groups for one in group.slices]
+        return [one.group for one in plan.slices]
 
     def look(self, plan: ClusteringPlan) -> None:
         self.run.report.warnings += [_beside(one) for one in late_attempts(self.run.table)]

@@ -69,7 +69,7 @@ class Compaction(planned_service.PlannedService[CompactionRequest, CompactionPla
         return planned.plan
 
     def groups(self, plan: CompactionPlan) -> list[FileGroupId]:
-        return [(one.partition, one.file_id) for one in plan.operations]
+        return [one.group for one in plan.operations]
 
     def encode(self, table: Snapshot, plan: CompactionPlan) -> bytes:
         return encode_compaction_plan(plan, table.config.version.release)

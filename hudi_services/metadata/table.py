@@ -26,7 +26,6 @@ from ..table.partitions import Files, check_addressable
 from ..table.view import joined, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
-from ..timeline.archived import ArchivedTimes
 from .file_groups.blocks import BlockFilter
 from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
 from .file_groups.group_files import GroupFiles
@@ -330,7 +329,7 @@ class MetadataTable:
 
     @cached_property
     def _facts(self) -> "_Facts":
-        return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))
+        return _Facts(self.timeline)
 
 
 MOST_FILES = 1_000

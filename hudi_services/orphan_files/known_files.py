@@ -60,7 +60,7 @@ class KnownFiles:
         listed = self._is_listed(file)
         if listed and (file.instant in self._writes or self._is_old(file.instant)):
             return None
-        verdict = self._beside_commit(file) if file.instant in self._writes else self._without_commit(file)
+        verdict = self._beside_commit(file) if file.instant in self._writes else self._of_instant(file.instant)
         if not isinstance(verdict, OrphanKind):
             return verdict
         if listed:
@@ -74,7 +74,7 @@ class KnownFiles:
             return None
         if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
             return None
-        verdict = self._without_commit(file)
+        verdict = self._of_instant(file.instant)
         return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
 
     def attempt(self, file: DataFile) -> str:
@@ -147,9 +147,6 @@ class KnownFiles:
             return Kept.LOG_OF_SLICE
         held = self._held.get((log.partition, log.name)) or self._in_group(log)
         return held or (OrphanKind.ROLLED_BACK if OrphanKind.ROLLED_BACK in verdicts else verdicts.pop())
-
-    def _without_commit(self, file: DataFile) -> Verdict:
-        return self._of_instant(file.instant)
 
     def _of_instant(self, ts: str) -> Verdict:
         if ts not in self._of_gone:

@@ -99,7 +99,7 @@ def restored_slices(table: Snapshot, target: Instant, commit: CommitMetadata) ->
     delete it. File groups to which the target only appended log files are not among them: readers see them all the
     time.
     """
-    replaced = [(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids]
+    replaced = commit.replaced_groups
     rewritten = [
         (partition, stat.file_id)
         for partition, stats in commit.stats.items()
@@ -138,10 +138,9 @@ def _check_compacted(table: Snapshot, target: Instant, found: Mapping[FileGroupI
     if table.timeline.began_as(target) is not Action.COMPACTION:
         return
     for one in table.timeline.read_compaction_plan(target).operations:
-        group = (one.partition, one.file_id)
-        names = {file.name for file in found[group].files} if group in found else set()
-        if not names.issuperset(filter(None, (one.base_file, *one.log_files))):
-            raise _cleaned(table, target, group)
+        names = {file.name for file in found[one.group].files} if one.group in found else set()
+        if not names.issuperset(one.names):
+            raise _cleaned(table, target, one.group)
 
 
 def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId, FileSlice]) -> None:

@@ -14,7 +14,6 @@ from ..snapshot import Snapshot
 from ..table.facts import AssumedFacts
 from ..table.partitions import StorageLister
 from ..table.view import FileGroupId, FileSystemView
-from ..timeline.archived import ArchivedTimes
 from ..timeline.instant import Action, Instant
 
 
@@ -34,9 +33,9 @@ class Earlier:
         if timeline.began_as(target) is Action.COMPACTION:
             # Its plan stays.
             operations = timeline.read_compaction_plan(target).operations
-            compacting |= {(one.partition, one.file_id): target.ts for one in operations}
+            compacting |= {one.group: target.ts for one in operations}
         replaced = self.table.ledger.replaced_without(target.ts)
-        facts = _facts(self.table, target.ts, is_completed=False)
+        facts = AssumedFacts(timeline, target.ts, is_completed=False)
         view = FileSystemView(self._lister, facts, replaced, self.table.log_naming, compacting)
         return {(one.partition, one.file_id): one for p in self.partitions for one in view.latest_slices(p)}
 
@@ -67,11 +66,6 @@ def slices_with(table: Snapshot, ts: str, groups: Collection[FileGroupId]) -> li
     lister = StorageLister(table.storage)
     partitions = sorted({partition for partition, _ in groups})
     lister.load(partitions)
-    facts = _facts(table, ts, is_completed=True)
+    facts = AssumedFacts(table.timeline, ts, is_completed=True)
     view = FileSystemView(lister, facts, {}, table.log_naming, compacting)
     return [one for p in partitions for one in view.latest_slices(p) if (p, one.file_id) in groups]
-
-
-def _facts(table: Snapshot, ts: str, *, is_completed: bool) -> AssumedFacts:
-    archived = ArchivedTimes(table.storage, table.config.history_path)
-    return AssumedFacts(table.timeline, archived, ts, is_completed=is_completed)

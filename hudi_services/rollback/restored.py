@@ -65,9 +65,7 @@ def _is_told(table: Snapshot, rollback: str) -> bool:
 
 
 def _inputs(table: Snapshot, clustering: Instant) -> set[FileGroupId]:
-    return {
-        (one.partition, one.file_id) for group in table.timeline.read_plan(clustering).groups for one in group.slices
-    }
+    return {one.group for one in table.timeline.read_plan(clustering).slices}
 
 
 def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlice]:

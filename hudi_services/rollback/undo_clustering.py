@@ -12,7 +12,6 @@ from ..commit.newest_files import check_newest
 from ..errors import CheckFailed, ConfigError, ConflictError
 from ..model import CommitMetadata, FileSlice
 from ..snapshot import Snapshot
-from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
 from .completed import (
     check_not_being_cleaned,
@@ -53,7 +52,7 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
     changed = commit.touched_groups
     # Without the groups of the plan that were left out, because writers had changed them.
     groups = (group.slices for group in table.timeline.read_plan(target).groups)
-    done = (some for some in groups if any((one.partition, one.file_id) in changed for one in some))
+    done = (some for some in groups if any(one.group in changed for one in some))
     inputs = [one for some in done for one in some]
     old = Earlier(table, target, sorted({one.partition for one in inputs}))
     restored = [_input(table, target, one, old) for one in inputs]
@@ -101,7 +100,7 @@ def _input(table: Snapshot, target: Instant, planned: SliceInfo, old: Earlier) -
 
 def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, inputs: Sequence[FileSlice]) -> None:
     """Raise ConflictError unless the clustering replaced the file groups of its plan, and no other commit did."""
-    replaced: set[FileGroupId] = {(p, file_id) for p, ids in (commit.replaced or {}).items() for file_id in ids}
+    replaced = {*commit.replaced_groups}
     planned = {(one.partition, one.file_id) for one in inputs}
     if replaced != planned:
         odd = min(replaced ^ planned)

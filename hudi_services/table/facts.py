@@ -35,9 +35,9 @@ class TimelineFacts:
 class DatedFacts(TimelineFacts):
     """As `TimelineFacts`, with completion times from the archive: they place the log files of archived instants."""
 
-    def __init__(self, timeline: Timeline, archived: ArchivedTimes) -> None:
+    def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
-        self._archived = archived
+        self._archived = ArchivedTimes(timeline.storage, timeline.history)
 
     def completion_time(self, instant: str) -> str | None:
         known = super().completion_time(instant)
@@ -49,8 +49,8 @@ class DatedFacts(TimelineFacts):
 class AssumedFacts(DatedFacts):
     """As `DatedFacts`, if the instant `ts` were pending, or had been completed last."""
 
-    def __init__(self, timeline: Timeline, archived: ArchivedTimes, ts: str, *, is_completed: bool) -> None:
-        super().__init__(timeline, archived)
+    def __init__(self, timeline: Timeline, ts: str, *, is_completed: bool) -> None:
+        super().__init__(timeline)
         self._ts = ts
         self._is_completed = is_completed
 

@@ -6,22 +6,24 @@ stored, nor what the metadata table lists, nor what the archive has. Those who j
 with doubts of its own: the view, the check of the newest files, orphan files, the expected state, cleans.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from ..codecs.clean_plan import CleanerPlan
+from ..codecs.clustering_plan import SliceInfo
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
-from ..codecs.rollback_plan import RollbackMetadata
+from ..codecs.compaction_plan import CompactionOperation
+from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan
 from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_base_file, parse_log_file
 from ..model import BaseFile, CommitMetadata, LogFile, WriteStat
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
-from .facts import TimelineFacts
+from .facts import DatedFacts
 from .view import FileGroupId
 
 FileName = tuple[str, str]
@@ -31,91 +33,53 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedSlice:
-    """A file slice that a plan reads. `base_instant` is "" where the plan does not tell it (clusterings)."""
-
-    partition: str
-    file_id: str
-    base_instant: str
-    names: tuple[str, ...]
-
-    @property
-    def group(self) -> FileGroupId:
-        return (self.partition, self.file_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Undoing:
-    """What a rollback undoes: its target, and the files that it deletes, or cancels blocks of."""
-
-    target: str
-    files: frozenset[FileName]
-
-
-@dataclass(frozen=True, slots=True)
 class Kind:
     """What the instants of an action do to data files; completed ones have their completed action.
 
     A commit adds the files that its metadata names: see `Action.writes_data`.
     """
 
-    merges: Callable[[Timeline, Instant], list[PlannedSlice]] | None = None
+    merges: Callable[[Timeline, Instant], Sequence[CompactionOperation]] | None = None
     """The slices that a pending one merges: they stay until then."""
     begins_slices: bool = False
     """Whether a slice of each of these file groups begins with its plan."""
-    rewrites: Callable[[Timeline, Instant], list[PlannedSlice]] | None = None
+    rewrites: Callable[[Timeline, Instant], Sequence[SliceInfo]] | None = None
     """The slices whose file groups a pending one is to replace: they stay until then."""
-    replaces: Callable[[Timeline, Instant], list[FileGroupId]] | None = None
+    replaces: Callable[[Timeline, Instant], Sequence[FileGroupId]] | None = None
     """The file groups that readers no longer see when it is completed."""
     cleans: Callable[[Timeline, Instant], CleanerPlan] | None = None
     """The files and partitions that it deletes, or has deleted."""
-    undoes: Callable[[Timeline, Instant], Undoing] | None = None
+    undoes: Callable[[Timeline, Instant], RollbackPlan] | None = None
     """What a pending one undoes."""
     undid: Callable[[Timeline, Instant], RollbackMetadata] | None = None
     """What a completed one undid."""
     cancels: bool = False
     """Whether it writes blocks of its own time, which cancel those of its target."""
-    holds: Callable[[Timeline, Instant], frozenset[FileName]] | None = None
+    holds: Callable[[Timeline, Instant], Sequence[FileName]] | None = None
     """The files that stay as long as the instant does."""
     is_repeated: bool = True
     """Whether it may be executed again, at the same instant, after it was rolled back."""
 
 
-def _merged(timeline: Timeline, instant: Instant) -> list[PlannedSlice]:
-    return [
-        PlannedSlice(one.partition, one.file_id, one.base_instant, _names((one.base_file, *one.log_files)))
-        for one in timeline.read_compaction_plan(instant).operations
-    ]
+def _operations(timeline: Timeline, instant: Instant) -> Sequence[CompactionOperation]:
+    return timeline.read_compaction_plan(instant).operations
 
 
-def _clustered(timeline: Timeline, instant: Instant) -> list[PlannedSlice]:
-    """Only a clustering has a plan, which its requested file says; other replacecommits read no slices."""
+def _clustered(timeline: Timeline, instant: Instant) -> Sequence[SliceInfo]:
     requested = timeline.read_requested(instant)
-    plan = requested.plan if requested.is_clustering else None
-    return [
-        PlannedSlice(one.partition, one.file_id, "", _names((one.data_file, *one.log_files)))
-        for group in (plan.groups if plan is not None else ())
-        for one in group.slices
-    ]
+    return requested.plan.slices if requested.is_clustering and requested.plan is not None else ()
 
 
-def _replaced(timeline: Timeline, instant: Instant) -> list[FileGroupId]:
-    replaced = timeline.read_commit(instant).replaced or {}
-    return [(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
+def _replaced(timeline: Timeline, instant: Instant) -> Sequence[FileGroupId]:
+    return timeline.read_commit(instant).replaced_groups
 
 
-def _undone(timeline: Timeline, instant: Instant) -> Undoing:
-    plan = timeline.read_rollback_plan(instant)
-    named = ((one.partition, _names((*one.files, *one.log_blocks))) for one in plan.requests)
-    return Undoing(plan.ts, frozenset((partition, name) for partition, names in named for name in names))
-
-
-def _held(timeline: Timeline, instant: Instant) -> frozenset[FileName]:
+def _held(timeline: Timeline, instant: Instant) -> Sequence[FileName]:
     # Hudi's inflight savepoints are empty.
     if not instant.is_completed and not timeline.sizes[instant.file_name]:
-        return frozenset()
+        return ()
     savepoint = timeline.read_savepoint(instant)
-    return frozenset((partition, name) for partition, names in savepoint.items() for name in names)
+    return [(partition, name) for partition, names in savepoint.items() for name in names]
 
 
 KINDS: Mapping[Action, Kind] = {
@@ -123,10 +87,10 @@ KINDS: Mapping[Action, Kind] = {
     Action.DELTA_COMMIT: Kind(is_repeated=False),
     Action.REPLACE_COMMIT: Kind(rewrites=_clustered, replaces=_replaced),
     Action.CLUSTERING: Kind(rewrites=_clustered),
-    Action.COMPACTION: Kind(merges=_merged, begins_slices=True),
-    Action.LOG_COMPACTION: Kind(merges=_merged),
+    Action.COMPACTION: Kind(merges=_operations, begins_slices=True),
+    Action.LOG_COMPACTION: Kind(merges=_operations),
     Action.CLEAN: Kind(cleans=Timeline.read_cleaner_plan),
-    Action.ROLLBACK: Kind(undoes=_undone, undid=Timeline.read_rollback, cancels=True),
+    Action.ROLLBACK: Kind(undoes=Timeline.read_rollback_plan, undid=Timeline.read_rollback, cancels=True),
     # It deletes files by rollbacks of its own.
     Action.RESTORE: Kind(cancels=True),
     Action.SAVEPOINT: Kind(holds=_held),
@@ -146,7 +110,7 @@ class FileLedger:
     Raises CorruptFile for a plan, a savepoint or a replacecommit that cannot be read, when a fact needs it.
     """
 
-    def __init__(self, timeline: Timeline, replaced_by: Mapping[str, list[FileGroupId]] | None = None) -> None:
+    def __init__(self, timeline: Timeline, replaced_by: Mapping[str, Sequence[FileGroupId]] | None = None) -> None:
         """`replaced_by`: what is known already of `replaced_by`."""
         self.timeline = timeline
         self._known = replaced_by or {}
@@ -161,9 +125,9 @@ class FileLedger:
     # ---- instants
 
     @cached_property
-    def facts(self) -> TimelineFacts:
-        """Which instants are committed, and which are hidden."""
-        return TimelineFacts(self.timeline)
+    def facts(self) -> DatedFacts:
+        """Which instants are committed, which are hidden, and when they were completed."""
+        return DatedFacts(self.timeline)
 
     @cached_property
     def writes(self) -> Mapping[str, Instant]:
@@ -193,7 +157,7 @@ class FileLedger:
     @cached_property
     def being_undone(self) -> frozenset[str]:
         """The times of the instants that pending rollbacks undo."""
-        return frozenset(one.target for one in self._undoings)
+        return frozenset(plan.ts for plan in self._rollbacks)
 
     @cached_property
     def rolled_back(self) -> Mapping[str, str]:
@@ -215,7 +179,8 @@ class FileLedger:
     @cached_property
     def planned(self) -> frozenset[FileName]:
         """The files that pending plans read."""
-        read = (one for _, one in (*self.merged, *self._rewritten))
+        read: list[CompactionOperation | SliceInfo] = [one for _, one in self.merged]
+        read += [one for _, one in self._rewritten]
         return frozenset((one.partition, name) for one in read for name in one.names)
 
     @cached_property
@@ -227,7 +192,8 @@ class FileLedger:
     @cached_property
     def going(self) -> frozenset[FileName]:
         """The files that unfinished cleans and pending rollbacks delete, or have deleted already."""
-        return frozenset().union(*(plan.named for plan in self._cleans), *(one.files for one in self._undoings))
+        plans: list[CleanerPlan | RollbackPlan] = [*self._cleans, *self._rollbacks]
+        return frozenset().union(*(plan.named for plan in plans))
 
     @cached_property
     def going_partitions(self) -> frozenset[str]:
@@ -247,7 +213,7 @@ class FileLedger:
     # ---- file groups
 
     @cached_property
-    def replaced_by(self) -> Mapping[str, list[FileGroupId]]:
+    def replaced_by(self) -> Mapping[str, Sequence[FileGroupId]]:
         """The file groups that completed instants replaced, by time."""
         new = [one for one in self.timeline.completed() if one.ts not in self._known]
         found = {instant.ts: groups for instant, groups in self._read(new, lambda kind: kind.replaces)}
@@ -269,7 +235,7 @@ class FileLedger:
         return {one.group: instant.ts for instant, one in begun}
 
     @cached_property
-    def merged(self) -> list[tuple[Instant, PlannedSlice]]:
+    def merged(self) -> list[tuple[Instant, CompactionOperation]]:
         """The slices that pending compactions and log compactions merge, each with its instant."""
         return self._pending(lambda kind: kind.merges)
 
@@ -285,7 +251,7 @@ class FileLedger:
     # ---- what the instants say
 
     @cached_property
-    def _rewritten(self) -> list[tuple[Instant, PlannedSlice]]:
+    def _rewritten(self) -> list[tuple[Instant, SliceInfo]]:
         return self._pending(lambda kind: kind.rewrites)
 
     @cached_property
@@ -295,13 +261,13 @@ class FileLedger:
         return [plan for _, plan in self._read(filter(self.timeline.has_plan, unfinished), lambda kind: kind.cleans)]
 
     @cached_property
-    def _undoings(self) -> list[Undoing]:
+    def _rollbacks(self) -> list[RollbackPlan]:
         begun = filter(self.timeline.has_plan, self.timeline.pending())
-        return [undoing for _, undoing in self._read(begun, lambda kind: kind.undoes)]
+        return [plan for _, plan in self._read(begun, lambda kind: kind.undoes)]
 
     def _pending(
-        self, what: Callable[[Kind], Callable[[Timeline, Instant], list[PlannedSlice]] | None]
-    ) -> list[tuple[Instant, PlannedSlice]]:
+        self, what: Callable[[Kind], Callable[[Timeline, Instant], Sequence[T]] | None]
+    ) -> list[tuple[Instant, T]]:
         return [(instant, one) for instant, slices in self._read(self.timeline.pending(), what) for one in slices]
 
     def _read(
@@ -318,7 +284,8 @@ def written_names(commit: CommitMetadata) -> frozenset[str] | None:
     if commit.operation == UNKNOWN_OPERATION and not commit.stats:
         return None
     stats = [stat for of_partition in commit.stats.values() for stat in of_partition]
-    return frozenset(_names(path for stat in stats for path in (stat.path, *(stat.log_files or ()), *stat.cdc_files)))
+    paths = (path for stat in stats for path in (stat.path, *(stat.log_files or ()), *stat.cdc_files))
+    return frozenset(path.rpartition("/")[2] for path in paths)
 
 
 def written_files(
@@ -334,8 +301,3 @@ def written_files(
             file = parse_base_file(partition, name, stat.file_size) or parse_log_file(partition, name, stat.file_size)
             if file is not None:
                 yield stat, file
-
-
-def _names(paths: Iterable[str]) -> tuple[str, ...]:
-    """The bare names of these paths."""
-    return tuple(path.rpartition("/")[2] for path in paths if path)

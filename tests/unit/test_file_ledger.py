@@ -28,7 +28,7 @@ from hudi_services.orphan_files.find import find_orphan_files
 from hudi_services.orphan_files.model import Ages, Kept, OrphanKind
 from hudi_services.stores import open_storage
 from hudi_services.table import file_ledger
-from hudi_services.table.file_ledger import KINDS, FileLedger, FileName, Kind, PlannedSlice
+from hudi_services.table.file_ledger import KINDS, FileLedger, FileName, Kind
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.timeline.layout import layout_for
@@ -220,18 +220,21 @@ def test_a_kind_that_is_taught_once_is_known_to_all(
     old = min(going.named)
     orphan_file = (orphan.rpartition("/")[0], orphan.rpartition("/")[2])
 
-    def slices(timeline: Timeline, instant: Instant) -> list[PlannedSlice]:
-        return [PlannedSlice(file[0], "any", "", (file[1],)) for file in (old, orphan_file)]
+    def merged(timeline: Timeline, instant: Instant) -> list[CompactionOperation]:
+        return [CompactionOperation(partition, "any", "", name) for partition, name in (old, orphan_file)]
 
-    def names(timeline: Timeline, instant: Instant) -> frozenset[FileName]:
-        return frozenset((old, orphan_file))
+    def rewritten(timeline: Timeline, instant: Instant) -> list[SliceInfo]:
+        return [SliceInfo(partition, "any", name) for partition, name in (old, orphan_file)]
+
+    def names(timeline: Timeline, instant: Instant) -> list[FileName]:
+        return [old, orphan_file]
 
     def clean(timeline: Timeline, instant: Instant) -> CleanerPlan:
         return CleanerPlan("", "", "", {file[0]: (file[1],) for file in (old, orphan_file)})
 
     kind = {
-        "merges": Kind(merges=slices),
-        "rewrites": Kind(rewrites=slices),
+        "merges": Kind(merges=merged),
+        "rewrites": Kind(rewrites=rewritten),
         "holds": Kind(holds=names),
         "cleans": Kind(cleans=clean),
     }[does]

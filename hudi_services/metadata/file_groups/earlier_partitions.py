@@ -100,5 +100,4 @@ class PresentPartition:
         if self.timeline.requested_name(compaction) not in self.timeline.sizes:
             return frozenset()
         operations = self.timeline.read_compaction_plan(compaction).operations
-        merged = [one for one in operations if one.partition == self.name]
-        return frozenset(instant_in(name) for one in merged for name in (one.base_file, *one.log_files) if name)
+        return frozenset(instant_in(name) for one in operations if one.partition == self.name for name in one.names)
