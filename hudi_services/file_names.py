@@ -12,8 +12,8 @@ import re
 import uuid
 
 from .errors import CorruptFile
-from .model import BaseFile, FileSlice, LogFile, WriteStat
-from .paths import TABLE_FOLDER
+from .model import BaseFile, DataFile, FileSlice, LogFile, WriteStat
+from .paths import TABLE_FOLDER, bare_name
 
 UNKNOWN_WRITE_TOKEN = "1-0-1"
 """HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
@@ -52,13 +52,12 @@ def base_slice(partition: str, name: str, size: int) -> FileSlice:
 
 def written_slice(stat: WriteStat) -> FileSlice:
     """The slice of the base file that a write stat names. Raises CorruptFile for the names of other files."""
-    return base_slice(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
+    return base_slice(stat.partition, bare_name(stat.path), stat.file_size)
 
 
-def written_file(stat: WriteStat) -> BaseFile | LogFile:
+def written_file(stat: WriteStat) -> DataFile:
     """The base file or log file that a write stat names."""
-    name = stat.path.rpartition("/")[2]
-    file = parse_base_file(stat.partition, name, stat.file_size) or parse_log_file(stat.partition, name, stat.file_size)
+    file = parse_data_file(stat.partition, bare_name(stat.path), stat.file_size)
     assert file is not None, "the write stat is one of a base file or a log file"
     return file
 
@@ -81,6 +80,11 @@ def parse_log_file(partition: str, name: str, size: int) -> LogFile | None:
         return None
     file_id, instant, _, version, token, suffix = match.groups()
     return LogFile(partition, name, file_id, instant, int(version), token or "", suffix or "", size)
+
+
+def parse_data_file(partition: str, name: str, size: int) -> DataFile | None:
+    """The base or log file called `name`, or None when the name is that of neither."""
+    return parse_base_file(partition, name, size) or parse_log_file(partition, name, size)
 
 
 def log_order(log: LogFile) -> tuple[str, int, str, str]:

@@ -47,6 +47,10 @@ class LogFile:
         return path_in(self.partition, self.name)
 
 
+DataFile = BaseFile | LogFile
+"""A file of a file slice."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileSlice:
     """A base file and the log files on top of it, oldest first. `base_instant` names the slice."""
@@ -63,7 +67,7 @@ class FileSlice:
         return cls(file.partition, file.file_id, file.instant, file)
 
     @property
-    def files(self) -> "tuple[BaseFile | LogFile, ...]":
+    def files(self) -> tuple[DataFile, ...]:
         """The base file, if there is one, and the log files."""
         return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
 

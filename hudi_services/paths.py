@@ -1,4 +1,4 @@
-"""Checks of paths below a table's folder, relative and with "/" between names: a table's file may name anything."""
+"""Paths with "/" between names, and checks of those below a table's folder: a table's file may name anything."""
 
 import re
 
@@ -8,6 +8,11 @@ TABLE_FOLDER = ".hoodie"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 ESCAPES = str.maketrans({one: f"%{ord(one):02X}" for one in [*map(chr, range(1, 0x20)), *"\x7f\"#%'*/:=?\\{[]^"]})
 """What Hudi writes for characters that names of folders cannot have (PartitionPathEncodeUtils)."""
+
+
+def bare_name(path: str) -> str:
+    """The last name of a path of any form, as of a file without its folder."""
+    return path.rpartition("/")[2]
 
 
 def is_below(path: str) -> bool:

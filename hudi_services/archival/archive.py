@@ -24,6 +24,7 @@ from ..concurrency import at_once
 from ..errors import ConfigError, ConflictError, HudiServicesError
 from ..limits import MIB
 from ..options import Options, archive_keys
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
@@ -196,7 +197,7 @@ def _delete(
     with ThreadPoolExecutor(1) as pool:
         listing = pool.submit(storage.list_dir, temporary)
         check_held()
-    marked = {folder.rpartition("/")[2] for folder in listing.result()[1]}
+    marked = {bare_name(folder) for folder in listing.result()[1]}
     files = [file for one in instants for file in timeline.files_of(one.ts, one.action)]
     lower = [timeline.path(file.file_name) for file in files if not file.is_completed]
     for ts in [one.ts for one in instants if one.ts in marked]:

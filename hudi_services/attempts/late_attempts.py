@@ -28,6 +28,7 @@ from ..commit.transaction import Transaction
 from ..concurrency import at_once
 from ..errors import LockBusy
 from ..file_names import OWN_FOLDER
+from ..paths import bare_name
 from ..rollback.execution import drop_attempt, roll_back
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
@@ -112,7 +113,7 @@ def _reserved(table: Snapshot) -> list[Instant]:
 
 
 def _checkpointed(storage: Storage) -> set[str]:
-    folders = (_CHECKPOINTS.fullmatch(path.rpartition("/")[2]) for path in storage.list_dir(OWN_FOLDER)[1])
+    folders = (_CHECKPOINTS.fullmatch(bare_name(path)) for path in storage.list_dir(OWN_FOLDER)[1])
     return {one[1] for one in folders if one}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from ..model import FileSlice, LogCounts, MergedLogs, WriteStat
 from ..parquet.chunk_stats import ColumnStats
+from ..paths import bare_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class NewFile:
 
     @property
     def name(self) -> str:
-        return self.path.rpartition("/")[2]
+        return bare_name(self.path)
 
     @property
     def file_id(self) -> str:

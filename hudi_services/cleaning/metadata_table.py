@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata, encode_cleaner_plan
 from ..errors import CheckFailed, ConflictError
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..metadata.table import MetadataTable
+from ..model import BaseFile
 from ..options import Options, archive_keys, compaction_keys
 from ..timeline.instant import Action, Instant, State
 from .choice import Rules, choose
@@ -168,12 +169,11 @@ def _check_superseded(metadata: MetadataTable, partition: str, names: Sequence[s
     """Raise CheckFailed unless a newer base file, which is there, takes the place of each of these files."""
     newest = {one.file_id: one for one in metadata.file_groups(partition)}
     for name in names:
-        base, log = parse_base_file(partition, name, 0), parse_log_file(partition, name, 0)
-        file = base or log
+        file = parse_data_file(partition, name, 0)
         slice_ = newest.get(file.file_id) if file else None
         base_now = slice_.base_file if slice_ else None
         is_newest = slice_ is None or any(one.name == name for one in slice_.files)
-        if base_now is None or is_newest or (base is not None and base.instant >= base_now.instant):
+        if base_now is None or is_newest or (isinstance(file, BaseFile) and file.instant >= base_now.instant):
             raise CheckFailed(
                 f"{_full_path(metadata, partition, name)} is to be deleted, and no newer base file takes its place",
                 hint="nothing was deleted; find out what is wrong: "

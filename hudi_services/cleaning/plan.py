@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..model import path_in
 from ..options import Options, clean_keys, computed, settings, value_of
 from ..snapshot import Snapshot
@@ -134,11 +134,8 @@ def _choose_all(
 def _has_other_files(table: Snapshot, choice: Choice) -> bool:
     """Whether the folder holds data files that the clean does not delete: files of pending writes."""
     going = set(choice.names)
-    stored = StorageLister(table.storage).files(choice.partition).items()
-    return any(
-        name not in going and (parse_base_file(choice.partition, name, size) or parse_log_file("", name, size))
-        for name, size in stored
-    )
+    stored = StorageLister(table.storage).files(choice.partition)
+    return any(name not in going and parse_data_file(choice.partition, name, 0) for name in stored)
 
 
 def _commits_since(table: Snapshot, previous: CleanMetadata | None) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
+from ..paths import bare_name
 from . import avro
 from .named_paths import check_files, check_partitions
 
@@ -38,7 +39,7 @@ class CleanerPlan:
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
         """Bare names of the files by partition: the plan may have another path of the same table."""
-        return {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in self.files.items()}
+        return {partition: tuple(bare_name(p) for p in paths) for partition, paths in self.files.items()}
 
     @property
     def named(self) -> frozenset[tuple[str, str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
+from ..paths import bare_name
 from . import avro
 from .named_paths import check_files, check_partitions
 
@@ -39,7 +40,7 @@ class SliceInfo:
     @property
     def names(self) -> tuple[str, ...]:
         """The bare names of its files: the plan may have another path of the same table."""
-        return tuple(path.rpartition("/")[2] for path in (self.data_file, *self.log_files) if path)
+        return tuple(bare_name(path) for path in (self.data_file, *self.log_files) if path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import CorruptFile
 from ..model import FileSlice
+from ..paths import bare_name
 from . import avro
 from .named_paths import check_files, check_partitions
 
@@ -98,8 +99,8 @@ def _operation(tree: Mapping[str, Any]) -> CompactionOperation:
         tree.get("partitionPath") or "",
         tree["fileId"] or "",
         tree["baseInstantTime"] or "",
-        _name(tree.get("dataFilePath") or ""),
-        tuple(_name(path) for path in tree.get("deltaFilePaths") or ()),
+        bare_name(tree.get("dataFilePath") or ""),
+        tuple(bare_name(path) for path in tree.get("deltaFilePaths") or ()),
     )
 
 
@@ -130,7 +131,3 @@ def _operation_tree(operation: CompactionOperation) -> dict[str, Any]:
         "metrics": metrics,
         "bootstrapFilePath": None,
     }
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

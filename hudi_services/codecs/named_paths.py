@@ -6,7 +6,7 @@ Only partition and name count: the table may have another path than the plan say
 from collections.abc import Iterable
 
 from ..errors import CorruptFile
-from ..paths import is_name, is_partition
+from ..paths import bare_name, is_name, is_partition
 
 
 def check_partitions(source: str, partitions: Iterable[str]) -> None:
@@ -19,7 +19,7 @@ def check_partitions(source: str, partitions: Iterable[str]) -> None:
 def check_files(source: str, paths: Iterable[str]) -> None:
     """Raise CorruptFile, naming the file `source`, when one of `paths` does not end with the name of a file."""
     for path in paths:
-        if not is_name(path.rpartition("/")[2]):
+        if not is_name(bare_name(path)):
             raise outside(source, path)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
-from ..paths import is_name
+from ..paths import bare_name, is_name
 from . import avro
 from .named_paths import check_files, check_partitions, outside
 
@@ -44,7 +44,7 @@ class RollbackPlan:
     def named(self) -> frozenset[tuple[str, str]]:
         """Partition and bare name of the files to delete, and of the log files to cancel blocks of."""
         paths = ((one.partition, path) for one in self.requests for path in (*one.files, *one.log_blocks))
-        return frozenset((partition, path.rpartition("/")[2]) for partition, path in paths)
+        return frozenset((partition, bare_name(path)) for partition, path in paths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
 from ..file_names import OWN_FOLDER, instant_in
 from ..model import LogCounts
-from ..paths import is_below
+from ..paths import bare_name, is_below
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant, State
@@ -76,7 +76,7 @@ def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
         if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
             raise ValueError("it is not as it was written")
         files = tuple(CheckpointFile(**file) for file in content.pop("files"))
-        if not all(is_below(file.path) and instant_in(file.path.rpartition("/")[2]) == instant for file in files):
+        if not all(is_below(file.path) and instant_in(bare_name(file.path)) == instant for file in files):
             raise ValueError("it names files of others")
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
         logs = LogCounts(**content.pop("logs"))

@@ -7,7 +7,7 @@ from enum import Enum
 from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, HudiServicesError, NeedsRecovery, NotFound
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
 from ..model import FileSlice
@@ -386,8 +386,7 @@ def _touches(table: Snapshot, write: Instant) -> Touches | None:
     stats = [(partition, stat) for partition, some in workload.stats.items() for stat in some]
     groups = {(partition, stat.file_id) for partition, stat in stats if stat.file_id}
     for marker in markers:
-        place = marker.partition, marker.file_name, 0
-        file = parse_base_file(*place) or parse_log_file(*place)
+        file = parse_data_file(marker.partition, marker.file_name, 0)
         if file is not None:
             groups.add((file.partition, file.file_id))
     adding = {partition for partition, stat in stats if not stat.file_id and stat.num_inserts}

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..errors import CheckFailed
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..model import FileSlice, WriteStat, path_in
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -85,6 +85,5 @@ class FilesSuperseded:
 
     def check(self, current: Snapshot) -> None:
         check_superseded(current, self.names)
-        named = ((p, name, 0) for p, names in self.names.items() for name in names)
-        files = (parse_base_file(*one) or parse_log_file(*one) for one in named)
+        files = (parse_data_file(partition, name, 0) for partition, names in self.names.items() for name in names)
         check_stays(current, {(file.partition, file.file_id) for file in files if file is not None}, self.settings)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import CorruptFile
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
 from ..table.file_ledger import COMPACTIONS
@@ -80,7 +81,7 @@ class Signs:
     @cached_property
     def _marked(self) -> frozenset[str]:
         folders = self._storage.list_dir(_MARKERS)[1]
-        return frozenset(folder.rpartition("/")[2] for folder in folders)
+        return frozenset(bare_name(folder) for folder in folders)
 
     @cached_property
     def _all_markers(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..codecs.named_paths import outside
 from ..errors import AlreadyExists, CorruptFile
-from ..paths import TABLE_FOLDER, is_addressable, is_name, is_partition
+from ..paths import TABLE_FOLDER, bare_name, is_addressable, is_name, is_partition
 from ..storage import Storage
 
 CREATE = "CREATE"
@@ -37,7 +37,7 @@ class Marker:
 
     @property
     def file_name(self) -> str:
-        return self.path.rpartition("/")[2]
+        return bare_name(self.path)
 
     def stored_path(self, instant: str) -> str:
         """The path of the direct marker of a write."""

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..concurrency import at_once
 from ..errors import CheckFailed, HudiServicesError
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_data_file
 from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
@@ -64,12 +64,12 @@ def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> N
     logs: dict[FileGroupId, set[str]] = {}
     for partition, names in files.items():
         for name in names:
-            base, log = parse_base_file(partition, name, 0), parse_log_file(partition, name, 0)
-            file = base or log
+            file = parse_data_file(partition, name, 0)
             if file is None:
                 _refuse(table, f"{path_in(partition, name)} is to be deleted, and is no data file")
             elif table.view.replaced_at(partition, file.file_id) is None:
-                (named if base else logs).setdefault((partition, file.file_id), set()).add(name)
+                going = named if isinstance(file, BaseFile) else logs
+                going.setdefault((partition, file.file_id), set()).add(name)
     sources = _Sources(table, named.keys() | logs.keys())
     for group in sorted(named.keys() | logs.keys()):
         bases_going, logs_going = named.get(group, set()), logs.get(group, set())

@@ -12,6 +12,7 @@ from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound
 from ..file_names import OWN_FOLDER
 from ..limits import SMALL_FILE
+from ..paths import bare_name
 from ..storage import Storage
 from .new_files import staging_folder
 
@@ -35,7 +36,7 @@ def shown_at(storage: Storage, staged: str) -> str:
 
 def staged_attempts(storage: Storage) -> list[str]:
     """The times of the staged attempts that have left a folder, oldest first."""
-    folders = (_STAGED.fullmatch(path.rpartition("/")[2]) for path in storage.list_dir(OWN_FOLDER)[1])
+    folders = (_STAGED.fullmatch(bare_name(path)) for path in storage.list_dir(OWN_FOLDER)[1])
     return sorted(one[1] for one in folders if one)
 
 

@@ -15,6 +15,7 @@ from ..commit.times import Times
 from ..errors import ConflictError, LockBusy, NothingToDo
 from ..model import FileSlice
 from ..options import commit_keys
+from ..paths import bare_name
 from ..rollback.completed import refuse_other_writers
 from ..rollback.execution import (
     clear_traces,
@@ -198,7 +199,7 @@ def _describe(decided: _Decided, report: Report) -> None:
     lister = StorageLister(decided.table.storage)
     lister.load(sorted({request.partition for request in decided.plan.requests}))
     gone = [
-        (request.partition, lister.files(request.partition).get(path.rpartition("/")[2], 0))
+        (request.partition, lister.files(request.partition).get(bare_name(path), 0))
         for request in decided.plan.requests
         for path in request.files
     ]

@@ -17,6 +17,7 @@ from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotF
 from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
 from ..model import FileSlice, LogFile
+from ..paths import bare_name
 from ..storage import FileInfo, Storage
 from ..table.facts import DatedFacts
 from ..table.file_ledger import FileLedger
@@ -162,7 +163,7 @@ class MetadataTable:
                 if any(group.file_id == log.file_id for group in known):
                     groups[partition] = [_with_log(group, log) for group in known]
         for path in deleted:
-            partition, name = _partition_in(path), path.rpartition("/")[2]
+            partition, name = _partition_in(path), bare_name(path)
             groups.pop(partition, None)
             if partition in listed:
                 listed[partition] = {other: file for other, file in listed[partition].items() if other != name}

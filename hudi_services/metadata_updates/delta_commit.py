@@ -32,6 +32,7 @@ from ..metadata.records.model import Record, StatsRecord
 from ..metadata.statistics.indexed_columns import typed_among
 from ..metadata.table import MOST_FILES, MetadataTable
 from ..model import CommitMetadata, FileSlice, WriteStat
+from ..paths import bare_name
 from ..table.new_logs import NewLog
 from ..table_config import METADATA_TABLE_FOLDER
 from ..timeline.instant import Action, Instant, State
@@ -126,7 +127,7 @@ def _confirmed(
     """
     storage, timeline = metadata.storage, metadata.timeline
     names = [timeline.layout.file_name(completed.ts, Action.DELTA_COMMIT, state) for state in (State(0), State(1))]
-    logs = {metadata.path(one.partition, one.path.rpartition("/")[2]): one.file_size for one in stats}
+    logs = {metadata.path(one.partition, bare_name(one.path)): one.file_size for one in stats}
     wanted: dict[str, int | None] = {**dict.fromkeys(map(timeline.path, names)), **logs}
     files = None if hands_on else storage.list_few(METADATA_TABLE_FOLDER, MOST_FILES)
     listed = files if files is not None else at_once(storage.head, wanted)

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import parse_instant
 from ..file_names import parse_base_file, parse_log_file
+from ..model import DataFile
 from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import FileInfo, Storage
-from .model import DataFile
 
 _REQUESTS_AT_ONCE = 32
 _FOLDERS_IN_MEMORY = 256
@@ -42,12 +42,12 @@ class DataFolders:
                         continue
                     # No path can name a file in a folder with control characters in its name.
                     waiting += [one for one in below if one != TABLE_FOLDER and is_addressable(one)]
-                    parsed = ((file, parse_data_file(folder, file)) for file in files)
+                    parsed = ((file, parse_strictly(folder, file)) for file in files)
                     yield folder, [(file, data) for file, data in parsed if data is not None]
                 progress(done, done + len(waiting))
 
 
-def parse_data_file(folder: str, file: FileInfo) -> DataFile | None:
+def parse_strictly(folder: str, file: FileInfo) -> DataFile | None:
     """The base file or log file with the name of `file`; None for a name that no Hudi writer gives.
 
     Stricter than readers, because files that other programs put into the table's folders are not orphan files.

@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..commit.liveness import now_millis
-from ..model import BaseFile
+from ..model import BaseFile, DataFile
 from ..snapshot import Snapshot, refresh
 from ..storage import FileInfo, Storage
 from ..timeline.instant import Action
 from .data_files import DataFolders
 from .known_files import KnownFiles
 from .leftovers import Leftover, list_leftovers, list_uploads
-from .model import Ages, DataFile, Findings, Item, Kept, OrphanKind, Total, Verdict
+from .model import Ages, Findings, Item, Kept, OrphanKind, Total, Verdict
 
 _REQUESTS_AT_ONCE = 32
 

@@ -10,12 +10,12 @@ from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_log_file
-from ..model import LogFile
+from ..model import DataFile, LogFile
 from ..snapshot import Snapshot
 from ..table.file_ledger import NEVER_REPEATED
 from ..table.view import CHANGE_DATA
 from ..timeline.archived_instants import ArchivedInstants
-from .model import DataFile, Kept, OrphanKind, Verdict
+from .model import Kept, OrphanKind, Verdict
 from .slice_logs import SliceLogs
 
 

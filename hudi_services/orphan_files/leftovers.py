@@ -24,7 +24,7 @@ from ..commit.new_files import staging_folder
 from ..file_names import OWN_FOLDER
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
-from .data_files import parse_data_file
+from .data_files import parse_strictly
 from .model import Ages, OrphanKind
 
 _INSTANT = re.compile(r"[0-9]{14,}")
@@ -71,7 +71,7 @@ def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
         if match is None or any(file.path.startswith(f"{folder}/") for folder in nested):
             continue
         partition, _, name = match[1].rpartition("/")
-        data_file = parse_data_file(partition, FileInfo(match[1], file.size, file.mtime_millis))
+        data_file = parse_strictly(partition, FileInfo(match[1], file.size, file.mtime_millis))
         if data_file is not None:
             found.append(Leftover(data_file.instant, OrphanKind.UPLOAD, (file,)))
         elif file.path.startswith(f"{TABLE_FOLDER}/"):

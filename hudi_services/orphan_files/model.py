@@ -4,10 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ..model import BaseFile, LogFile
-
-DataFile = BaseFile | LogFile
-
 
 class OrphanKind(Enum):
     """Why a file is an orphan file."""

@@ -29,11 +29,12 @@ from ..commit.new_files import staging_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
 from ..file_names import OWN_FOLDER
 from ..log_files.log_reader import scan_blocks
-from ..model import LogFile
+from ..model import DataFile, LogFile
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
-from .data_files import parse_data_file
-from .model import DataFile, Item, OrphanKind, Total
+from .data_files import parse_strictly
+from .model import Item, OrphanKind, Total
 
 QUARANTINE_FOLDER = f"{OWN_FOLDER}/quarantine"
 _MANIFEST = "manifest.json"
@@ -139,7 +140,7 @@ def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
 def list_quarantines(storage: Storage) -> list[Quarantine]:
     """The quarantines, oldest first; a link in the place of a quarantine holds no files."""
     _, folders = storage.list_dir(QUARANTINE_FOLDER)
-    names = sorted(folder.rpartition("/")[2] for folder in folders)
+    names = sorted(bare_name(folder) for folder in folders)
     return [Quarantine(name, _total(_held(storage, name))) for name in names if _ID.fullmatch(name) and _is_time(name)]
 
 
@@ -210,7 +211,7 @@ def _is_seen(table: Snapshot, path: str, stored: str, size: int) -> bool:
     `path` is its path in the table, `stored` where its `size` bytes are now.
     """
     partition, _, _ = path.rpartition("/")
-    file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
+    file = parse_strictly(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
     facts = table.ledger.facts
     return file is not None and any(
         instant is None or facts.is_committed(instant) or facts.is_hidden(instant)

@@ -17,6 +17,7 @@ from ..base_files.slices import BaseFileSlices, SliceReader, StoredRowGroup
 from ..errors import CheckFailed, CorruptFile
 from ..file_names import parse_base_file
 from ..model import FileSlice
+from ..paths import bare_name
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, Output, Stopwatch
@@ -205,7 +206,7 @@ class CopyFile:
         outputs, flags = self._outputs, self._is_encoded
         if len(reader.stored) != len(flags):
             raise CheckFailed(f"{reader.full_path} has {len(reader.stored)} row groups, and {len(flags)} were written")
-        name = reader.path.rpartition("/")[2] if outputs.form.meta_fields else None
+        name = bare_name(reader.path) if outputs.form.meta_fields else None
         written = [one for one, is_encoded in zip(reader.stored, flags, strict=True) if is_encoded]
         result = outputs.columns.checksum(reader, written, outputs.stored_bytes)
         for one, is_encoded in zip(reader.stored, flags, strict=True):
@@ -217,7 +218,7 @@ class CopyFile:
 
 def new_slice(partition: str, instant: str, file_id: str, path: str, size: int = 0) -> FileSlice:
     """The slice of a new file; without a `size`, that is read from storage. Raises CorruptFile."""
-    file = parse_base_file(partition, path.rpartition("/")[2], size)
+    file = parse_base_file(partition, bare_name(path), size)
     if file is None or (file.instant, file.file_id, file.path) != (instant, file_id, path):
         raise CorruptFile(f"{path} is no new file of {instant}")
     return FileSlice.of_base(file)

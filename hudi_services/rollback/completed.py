@@ -16,9 +16,10 @@ from ..errors import (
     NeedsRecovery,
     NotFound,
 )
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..metadata_updates.rollback.lasting import may_be_merged
 from ..model import CommitMetadata, FileSlice
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
@@ -161,9 +162,8 @@ def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId,
                 hint=_TOO_LATE,
             ) from error
         for partition, paths in plan.files.items():
-            names = (path.rpartition("/")[2] for path in paths)
-            for name in names:
-                gone = parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0)
+            for path in paths:
+                gone = parse_data_file(partition, bare_name(path), 0)
                 if gone is None:
                     continue
                 left = newest.get((partition, gone.file_id))

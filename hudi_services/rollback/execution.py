@@ -50,6 +50,7 @@ from ..metadata_updates.narrow_ranges import keeps_ranges
 from ..metadata_updates.rollback.restored import Restored
 from ..metadata_updates.sync import sync_rollback
 from ..model import CommitMetadata, path_in
+from ..paths import bare_name
 from ..snapshot import Snapshot, live_names, refresh
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -221,7 +222,9 @@ def plan_rollback(
             hint=f"{recover_hint(table)}, which drops what lies beside it",
         )
     requests = rollback_requests(table, target, using_markers=using_markers, blocks=blocks)
-    table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
+    table.storage.check_paths(
+        path_in(request.partition, bare_name(path)) for request in requests for path in request.files
+    )
     return RollbackPlan(target.ts, target.action.value, requests)
 
 
@@ -270,7 +273,7 @@ def without_target(table: Snapshot, plan: RollbackPlan) -> str:
         return ""
     lister = StorageLister(table.storage)
     lister.load(sorted({request.partition for request in plan.requests}))
-    named = ((request.partition, _name(path)) for request in plan.requests for path in request.files)
+    named = ((request.partition, bare_name(path)) for request in plan.requests for path in request.files)
     return next((path_in(partition, name) for partition, name in named if name in lister.files(partition)), "")
 
 
@@ -368,10 +371,12 @@ class _RollbackDraft:
             _drop(current, self.plan.ts, Action(self.plan.action), State.REQUESTED)
 
     def _sync(self, current: Snapshot, metadata: MetadataTable, times: TimesSource) -> MetadataTable:
-        deleted = {partition: [_name(path) for path in one.deleted] for partition, one in self.done.items()}
+        deleted = {partition: [bare_name(path) for path in one.deleted] for partition, one in self.done.items()}
         appended = {
             partition: {
-                _name(path): size for logs in (one.failed_commit_logs, one.command_logs) for path, size in logs.items()
+                bare_name(path): size
+                for logs in (one.failed_commit_logs, one.command_logs)
+                for path, size in logs.items()
             }
             for partition, one in self.done.items()
             if one.command_logs
@@ -460,7 +465,7 @@ def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> di
 
     def delete(one: tuple[str, str]) -> None:
         # By partition and name: the plan has full paths, and the table may have another path now.
-        partition, name = one[0], _name(one[1])
+        partition, name = one[0], bare_name(one[1])
         table.storage.delete_output(path_in(partition, name))
 
     deleted: dict[str, list[str]] = defaultdict(list)
@@ -473,8 +478,4 @@ def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> di
 
 
 def _is_log(path: str) -> bool:
-    return parse_log_file("", _name(path), 0) is not None
-
-
-def _name(full_path: str) -> str:
-    return full_path.rpartition("/")[2]
+    return parse_log_file("", bare_name(path), 0) is not None

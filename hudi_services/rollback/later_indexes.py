@@ -40,7 +40,7 @@ from ..metadata_updates.rollback.restored import (
     logs_without_statistics,
     without_record,
 )
-from ..model import BaseFile, CommitMetadata, FileSlice, LogFile
+from ..model import CommitMetadata, DataFile, FileSlice
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant
 from .restored import changes_keys
@@ -86,7 +86,7 @@ def _check_expressions(
     *,
     same_rows: bool,
 ) -> None:
-    def key(file: BaseFile | LogFile) -> str:
+    def key(file: DataFile) -> str:
         if index.kind == COLUMN_STATS:
             return column_stats_key(index.column, file.partition, file.name)
         return bloom_filter_key(file.partition, file.name)

@@ -22,9 +22,10 @@ from ..codecs.rollback_plan import RollbackRequest
 from ..commit.markers import Marker, marker_folder, read_markers
 from ..concurrency import at_once
 from ..errors import CorruptFile
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_base_file, parse_data_file, parse_log_file
 from ..log_files.log_reader import stored_blocks
-from ..model import CommitMetadata, LogFile, WriteStat, path_in
+from ..model import BaseFile, CommitMetadata, LogFile, WriteStat, path_in
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.partitions import StorageLister
@@ -132,7 +133,7 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition, stats in commit.stats.items():
         paths = [path for stat in stats for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path]
-        names = {path.rpartition("/")[2] for path in paths}
+        names = {bare_name(path) for path in paths}
         if table.config.is_merge_on_read and not table.log_naming.tells_writers:
             # Later writes that were rolled back may have left log files in the slices that go.
             ids = {stat.file_id for stat in stats}
@@ -142,7 +143,7 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
             if _bears(partition, name, target.ts, with_logs=with_logs):
                 yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
         for stat in stats:
-            log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
+            log = parse_log_file(partition, bare_name(stat.path), 0)
             if log is not None and log.instant != target.ts:
                 # Hudi stores the number of bytes written, and 1 where it does not know that number.
                 blocks = {table.storage.full_path(log.path): stat.total_write_bytes or 1}
@@ -193,8 +194,8 @@ def _updates(stat: WriteStat) -> bool:
 
 def _bears(partition: str, name: str, ts: str, *, with_logs: bool = True) -> bool:
     """Whether the name is that of a base file or log file of the instant `ts`."""
-    file = parse_base_file(partition, name, 0) or (parse_log_file(partition, name, 0) if with_logs else None)
-    return file is not None and file.instant == ts
+    file = parse_data_file(partition, name, 0)
+    return file is not None and file.instant == ts and (with_logs or isinstance(file, BaseFile))
 
 
 def _grouped(requests: Iterable[RollbackRequest]) -> tuple[RollbackRequest, ...]:

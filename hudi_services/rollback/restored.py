@@ -11,6 +11,7 @@ from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.rollback.lasting import lasting_in
 from ..metadata_updates.rollback.restored import Restored
 from ..model import CommitMetadata, FileSlice, WriteStat
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
@@ -27,7 +28,7 @@ def changes_keys(commit: CommitMetadata) -> bool:
 
 def is_log(stat: WriteStat) -> bool:
     """Whether the stat is that of a log file, by its name."""
-    return parse_log_file("", stat.path.rpartition("/")[2], 0) is not None
+    return parse_log_file("", bare_name(stat.path), 0) is not None
 
 
 def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitMetadata | None) -> Restored | None:

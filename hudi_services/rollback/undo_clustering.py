@@ -11,6 +11,7 @@ from ..codecs.clustering_plan import SliceInfo
 from ..commit.newest_files import check_newest
 from ..errors import CheckFailed, ConfigError, ConflictError
 from ..model import CommitMetadata, FileSlice
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant
 from .completed import (
@@ -71,7 +72,7 @@ def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -
             now = slices.get(stat.file_id)
             if now is None:
                 problem = "was replaced"
-            elif now.base_file is None or now.base_file.name != stat.path.rpartition("/")[2]:
+            elif now.base_file is None or now.base_file.name != bare_name(stat.path):
                 problem = f"was superseded by {now.base_file.name if now.base_file else now.base_instant}"
             elif now.log_files:
                 problem = "got log files"
@@ -83,7 +84,7 @@ def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -
 def _input(table: Snapshot, target: Instant, planned: SliceInfo, old: Earlier) -> FileSlice:
     """The slice of the plan as readers would see it again. Raises ConflictError when it is not the same any more."""
     where = planned.partition or "the table"
-    names = [path.rpartition("/")[2] for path in (planned.data_file, *planned.log_files) if path]
+    names = planned.names
     gone = next((name for name in names if not old.has(planned.partition, name)), None)
     if gone is not None:
         raise ConflictError(

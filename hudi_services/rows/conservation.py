@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..base_files.file_writer import FILE_NAME_COLUMN
 from ..codecs.row_hash import row_hashes
 from ..errors import CheckFailed
+from ..paths import bare_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +41,5 @@ def checksum(table: pa.Table) -> Checksum:
 
 def check_file_names(names: pa.ChunkedArray, path: str) -> None:
     """Raise CheckFailed unless every row of the file at `path` has its name in `_hoodie_file_name`."""
-    if any(name != path.rpartition("/")[2] for name in pc.unique(names).to_pylist()):
+    if any(name != bare_name(path) for name in pc.unique(names).to_pylist()):
         raise CheckFailed(f"{path}: {FILE_NAME_COLUMN} does not hold the name of the file")

@@ -21,7 +21,7 @@ from operator import attrgetter
 
 from ..errors import AlreadyExists, StorageError, SymbolicLink
 from ..limits import check_size
-from ..paths import is_addressable, is_unicode
+from ..paths import bare_name, is_addressable, is_unicode
 from .folder_removal import FOLDER, remove_tree
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
@@ -93,7 +93,7 @@ class LocalFolder:
 
         Whether there is anything at `path`.
         """
-        folders, name = path.split("/")[:-1], path.rpartition("/")[2]
+        folders, name = path.split("/")[:-1], bare_name(path)
         if not self._plain_folders(folders):
             return False
         with _missing_passed_over():

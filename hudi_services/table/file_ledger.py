@@ -19,8 +19,9 @@ from ..codecs.compaction_plan import CompactionOperation
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan
 from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
-from ..file_names import parse_base_file, parse_log_file
-from ..model import BaseFile, CommitMetadata, LogFile, WriteStat
+from ..file_names import parse_data_file
+from ..model import CommitMetadata, DataFile, WriteStat
+from ..paths import bare_name
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
 from .facts import DatedFacts
@@ -285,19 +286,18 @@ def written_names(commit: CommitMetadata) -> frozenset[str] | None:
         return None
     stats = [stat for of_partition in commit.stats.values() for stat in of_partition]
     paths = (path for stat in stats for path in (stat.path, *(stat.log_files or ()), *stat.cdc_files))
-    return frozenset(path.rpartition("/")[2] for path in paths)
+    return frozenset(bare_name(path) for path in paths)
 
 
 def written_files(
     commit: CommitMetadata, partitions: Iterable[str] | None = None
-) -> Iterator[tuple[WriteStat, BaseFile | LogFile]]:
+) -> Iterator[tuple[WriteStat, DataFile]]:
     """The base and log files in the metadata of a write, in all `partitions` or in these.
 
     Each has the size that it had then, 0 where that is not known.
     """
     for partition in commit.stats if partitions is None else partitions:
         for stat in commit.stats.get(partition, ()):
-            name = stat.path.rpartition("/")[2]
-            file = parse_base_file(partition, name, stat.file_size) or parse_log_file(partition, name, stat.file_size)
+            file = parse_data_file(partition, bare_name(stat.path), stat.file_size)
             if file is not None:
                 yield stat, file

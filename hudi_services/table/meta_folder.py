@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..paths import TABLE_FOLDER
+from ..paths import TABLE_FOLDER, bare_name
 from ..storage import FileInfo, Storage
 
 _PROPERTIES = "hoodie.properties"
@@ -20,7 +20,7 @@ class MetaFolder:
     def list(cls, storage: Storage) -> "MetaFolder":
         """Both are empty where there is no such folder. Raises StorageError."""
         files, folders = storage.list_dir(TABLE_FOLDER)
-        return cls({file.name: file for file in files}, frozenset(path.rpartition("/")[2] for path in folders))
+        return cls({file.name: file for file in files}, frozenset(bare_name(path) for path in folders))
 
     def has_same_properties(self, other: "MetaFolder") -> bool:
         """Whether both listings saw the same file of properties: writers replace the file when they change it."""

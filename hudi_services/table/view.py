@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ..file_names import log_order, parse_base_file, parse_log_file
-from ..model import BaseFile, FileSlice, LogFile
+from ..file_names import log_order, parse_base_file, parse_data_file, parse_log_file
+from ..model import BaseFile, DataFile, FileSlice, LogFile
 from .log_naming import LogNaming
 from .partitions import Files, Lister
 
@@ -136,15 +136,15 @@ class FileSystemView:
         files = (file for file in self._data_files(partition) if logs or isinstance(file, BaseFile))
         return frozenset(file.file_id for file in files if not self._counts(file))
 
-    def _counts(self, file: BaseFile | LogFile) -> bool:
+    def _counts(self, file: DataFile) -> bool:
         if isinstance(file, LogFile):
             return self._naming.counts(file, self._facts.is_committed)
         return self._facts.is_committed(file.instant)
 
-    def _data_files(self, partition: str) -> Iterator[BaseFile | LogFile]:
+    def _data_files(self, partition: str) -> Iterator[DataFile]:
         """All listed base and log files, without their sizes."""
         names = self._lister.files(partition)
-        files = (parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0) for name in names)
+        files = (parse_data_file(partition, name, 0) for name in names)
         return (file for file in files if file is not None)
 
     def replaced_at(self, partition: str, file_id: str) -> str | None:

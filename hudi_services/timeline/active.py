@@ -27,6 +27,7 @@ from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..file_cache import shared_cache
 from ..file_names import instant_in
 from ..model import CommitMetadata
+from ..paths import bare_name
 from ..schema.table_schema import TableSchema
 from ..storage import FileInfo, Storage
 from ..table_config import TableConfig
@@ -432,7 +433,7 @@ def _check_own_files(plan: RollbackPlan, source: str) -> None:
     """
     if plan.action not in _ACTION_NAMES or not plan.ts.isdecimal():
         raise CorruptFile(f"{source} rolls back {plan.action!r} {plan.ts!r}, which is no instant")
-    names = (path.rpartition("/")[2] for request in plan.requests for path in request.files)
+    names = (bare_name(path) for request in plan.requests for path in request.files)
     foreign = next((name for name in names if instant_in(name) != plan.ts), None)
     if foreign is not None:
         raise CorruptFile(

@@ -21,13 +21,13 @@ from ..metadata.records.keys import (
     SECONDARY_INDEX_PREFIX,
 )
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, FileSlice, LogFile
+from ..model import BaseFile, DataFile, FileSlice, LogFile
 from ..snapshot import Snapshot
 from ..table.partitions import KnownFiles
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
-from .expected_state import DataFile, ExpectedState
+from .expected_state import ExpectedState
 from .expressions import ExpressionBloomsCheck, ExpressionCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader, Member

@@ -4,15 +4,13 @@ from collections.abc import Collection
 from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
-from ..file_names import parse_base_file, parse_log_file
+from ..file_names import parse_data_file
 from ..log_files.log_reader import stored_blocks
 from ..metadata.records.keys import bloom_filter_key
-from ..model import BaseFile, LogFile
+from ..model import DataFile, LogFile
 from ..snapshot import Snapshot
 from ..table.partitions import Files, StorageLister
 from .model import Doubt
-
-DataFile = BaseFile | LogFile
 
 
 class ExpectedState:
@@ -32,7 +30,7 @@ class ExpectedState:
     def files(self, partition: str) -> Files:
         """All base and log files of a partition, committed or not."""
         stored = self._lister.files(partition)
-        return {name: size for name, size in stored.items() if parse(partition, name, size) is not None}
+        return {name: size for name, size in stored.items() if parse_data_file(partition, name, size) is not None}
 
     def is_committed(self, file: DataFile) -> bool:
         """Whether the instant in the name of the file is completed; a pending compaction names log files, too."""
@@ -104,8 +102,3 @@ class ExpectedState:
             return Doubt.LOG_OF_SLICE
         cancels, is_committed = self._ledger.cancels, self._ledger.facts.is_committed
         return any(one in cancels or is_committed(one) for one in instants if one is not None)
-
-
-def parse(partition: str, name: str, size: int) -> DataFile | None:
-    """The base or log file with this name; None for other names."""
-    return parse_base_file(partition, name, size) or parse_log_file(partition, name, size)

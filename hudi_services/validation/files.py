@@ -8,11 +8,13 @@ withheld from the repair.
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from ..file_names import parse_data_file
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from ..metadata.table import MetadataTable
+from ..model import DataFile
 from ..table.view import CHANGE_DATA
-from .expected_state import DataFile, ExpectedState, parse
+from .expected_state import ExpectedState
 from .model import Difference, Doubt, Finding, Kind, Unsure
 
 _GONE = FileEntry(0, deleted=True)
@@ -56,7 +58,7 @@ class FilesCheck:
             found = self._compare(partition, name, stored.get(name), listed.get(name))
             if found is not None:
                 yield found
-            file = parse(partition, name, stored.get(name, 0))
+            file = parse_data_file(partition, name, stored.get(name, 0))
             if file is not None and name in stored and self._is_readable(file, found):
                 committed.append(file)
         self.committed[partition] = committed
@@ -75,7 +77,7 @@ class FilesCheck:
             if self._state.is_going(partition, name):
                 return Unsure(FILES, partition, name, Doubt.GOING)
             return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is stored")
-        file = parse(partition, name, stored)
+        file = parse_data_file(partition, name, stored)
         if file is None or self._state.is_going(partition, name):
             return None
         is_committed = self._state.is_committed(file)

@@ -17,8 +17,7 @@ from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, FileSlice, LogFile
-from .expected_state import DataFile
+from ..model import BaseFile, DataFile, FileSlice, LogFile
 from .model import Doubt
 
 if TYPE_CHECKING:

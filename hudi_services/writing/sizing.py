@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..concurrency import at_once
 from ..model import CommitMetadata, FileSlice
 from ..options import value_of, writing_keys
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action
@@ -58,7 +59,7 @@ def telling_commits(table: Snapshot, most: int) -> Iterator[CommitMetadata]:
 def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) -> int:
     """The average record size by the first of `commits` that is large enough, newest first; at least 1."""
     for commit in commits:
-        stats = [one for of in commit.stats.values() for one in of if not one.path.rpartition("/")[2].startswith(".")]
+        stats = [one for of in commit.stats.values() for one in of if not bare_name(one.path).startswith(".")]
         written = sum(one.total_write_bytes for one in stats) - rules.file_overhead * len(stats)
         rows = sum(one.num_writes for one in stats)
         if written > rules.threshold * rules.small_file and rows > 0:

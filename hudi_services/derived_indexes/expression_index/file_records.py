@@ -19,7 +19,7 @@ from ...merging.log_contents import log_contents
 from ...metadata.records.keys import COLUMN_STATS, bloom_filter_key, column_stats_key
 from ...metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ...metadata.statistics.values import greatest, smallest
-from ...model import BaseFile, FileSlice, LogFile
+from ...model import DataFile, FileSlice, LogFile
 from ...parquet.conversion import natural
 from ...parquet.file_schema import FileSchema, Node
 from ...parquet.node_types import parquet_type
@@ -42,7 +42,7 @@ class ExpressionTask:
     storage: Storage
     source: SliceSource
     instant: str
-    file: BaseFile | LogFile
+    file: DataFile
     computations: tuple[Computation, ...]
 
 
@@ -126,7 +126,7 @@ class _Collector(Protocol):
 class _Range:
     """The range of the values of one file."""
 
-    def __init__(self, file: BaseFile | LogFile, index: ExpressionIndex, bound: ColumnType) -> None:
+    def __init__(self, file: DataFile, index: ExpressionIndex, bound: ColumnType) -> None:
         self._file = file
         self._index = index
         self._bound = bound

@@ -34,6 +34,7 @@ from ...metadata.records.model import BloomRecord, StatsRecord
 from ...metadata.statistics.indexed_columns import is_typed, read_definitions
 from ...metadata.table import MetadataTable
 from ...options.value_types import integer
+from ...paths import bare_name
 from ...schema.column_type import ColumnType, Kind
 from ...schema.table_schema import META_COLUMNS, TableSchema
 from .expressions import Expression, NotComputed, as_texts, compile_expression
@@ -105,7 +106,7 @@ def renamed_records(computed: ComputedIndex, files: Sequence[tuple[str, str, str
     bloom: dict[str, str] = {}
     stats: dict[str, tuple[str, str]] = {}
     for partition, before, after in files:
-        old, new = before.rpartition("/")[2], after.rpartition("/")[2]
+        old, new = bare_name(before), bare_name(after)
         bloom[bloom_filter_key(partition, old)] = bloom_filter_key(partition, new)
         stats[old] = partition, new
 

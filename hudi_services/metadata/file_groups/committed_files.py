@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...concurrency import at_once
 from ...errors import CorruptFile, Outdated
 from ...log_files.log_blocks import LogBlock
-from ...model import BaseFile, FileSlice, LogFile
+from ...model import BaseFile, DataFile, FileSlice, LogFile
 from ...table.file_ledger import written_files
 from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER
@@ -35,7 +35,7 @@ class CommittedFile:
     """The part of a file that the completed write `write` wrote: the bytes from `start` to `end`."""
 
     write: Instant
-    file: BaseFile | LogFile
+    file: DataFile
     start: int
     end: int
 

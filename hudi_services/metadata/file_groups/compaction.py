@@ -22,6 +22,7 @@ from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
 from ...file_names import base_file_name, parse_base_file, parse_log_file
 from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat, path_in
+from ...paths import bare_name
 from ...table.partitions import Files
 from ...timeline.compaction_trigger import Trigger
 from ...timeline.instant import Action, Instant, State
@@ -196,7 +197,7 @@ def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partit
 
 def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
     """The write stat as Hudi writes it; entries that the log files changed are not counted."""
-    one, name, gained = task.file_slice, task.path.rpartition("/")[2], base.entries - base.entries_before
+    one, name, gained = task.file_slice, bare_name(task.path), base.entries - base.entries_before
     stat = WriteStat.of_file(path_in(one.partition, name), base.size, base.entries, one.file_id)
     counts = LogCounts(base.blocks, base.records, base.entries)
     changed = replace(counts, inserts=max(gained, 0), deletes=max(-gained, 0))

@@ -12,7 +12,7 @@ from ...errors import NotFound, Outdated
 from ...file_cache import shared_cache
 from ...hfile.hfile_reader import RangeReader, StoredRanges
 from ...limits import LARGEST_LOG
-from ...model import BaseFile, FileSlice, LogFile
+from ...model import BaseFile, DataFile, FileSlice
 from ...storage import FileInfo, Storage
 
 _WHOLE = 256 << 10
@@ -27,17 +27,17 @@ class GroupFiles:
     folder: str
     listed: Mapping[str, FileInfo] = field(default_factory=dict)
 
-    def full_path(self, file: BaseFile | LogFile) -> str:
+    def full_path(self, file: DataFile) -> str:
         """The full path of a file, for messages."""
         return self.storage.full_path(self._path(file))
 
-    def read(self, file_slice: FileSlice) -> Mapping[BaseFile | LogFile, bytes]:
+    def read(self, file_slice: FileSlice) -> Mapping[DataFile, bytes]:
         """The contents of the slice's log files, and of a small base file that `ranges` will be asked for.
 
         Raises NotFound and CorruptFile.
         """
         base = file_slice.base_file
-        files: list[BaseFile | LogFile] = [*file_slice.log_files]
+        files: list[DataFile] = [*file_slice.log_files]
         if base is not None and self._is_whole(base):
             files.append(base)
         return dict(zip(files, at_once(self._read, files), strict=True))
@@ -59,13 +59,13 @@ class GroupFiles:
         listed = self.listed.get(base.name)
         return listed is not None and bool(listed.tag) and listed.size <= _WHOLE
 
-    def _read(self, file: BaseFile | LogFile) -> bytes:
+    def _read(self, file: DataFile) -> bytes:
         listed = self.listed.get(file.name)
         if listed is None:
             return self.storage.read(self._path(file), LARGEST_LOG)
         return shared_cache().read(self.storage, listed, LARGEST_LOG)
 
-    def _path(self, file: BaseFile | LogFile) -> str:
+    def _path(self, file: DataFile) -> str:
         return f"{self.folder}/{file.path}"
 
 

@@ -19,6 +19,7 @@ from ...log_files.block_contents import delete_block_content
 from ...log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from ...log_files.log_writer import encode_block
 from ...model import CommitMetadata, WriteStat
+from ...paths import bare_name
 from ...storage import Storage
 from ...table.log_naming import INITIALISATION, LogNaming
 from ...table.partition_metafile import metafile
@@ -65,7 +66,7 @@ def begin_groups(storage: Storage, partition: str, file_ids: Iterable[str], inst
 
 def base_stat(partition: str, number: int, instant: str, entries: int, size: int) -> WriteStat:
     """The write stat of the base file of a file group."""
-    name = base_path(partition, number, instant).rpartition("/")[2]
+    name = bare_name(base_path(partition, number, instant))
     return WriteStat.of_file(f"{partition}/{name}", size, entries, group_id(partition, number))
 
 

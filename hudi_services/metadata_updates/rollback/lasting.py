@@ -12,7 +12,7 @@ is not completed. A partition counts as keeping the instant where that cannot be
 from collections.abc import Iterator
 
 from ...errors import CorruptFile, NotFound
-from ...file_names import parse_base_file, parse_log_file
+from ...file_names import parse_data_file
 from ...metadata.table import MetadataTable
 from ...table.log_naming import INITIALISATION
 from ...timeline.archived import ArchivedTimes
@@ -81,7 +81,7 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
 def _instants(metadata: MetadataTable, partition: str) -> Iterator[str]:
     """The instants of the files of a metadata partition; a log file of version 6 has the instant of its slice."""
     for name, size in metadata.stored_files(partition).items():
-        file = parse_base_file(partition, name, size) or parse_log_file(partition, name, size)
+        file = parse_data_file(partition, name, size)
         if file is not None:
             yield file.instant
 

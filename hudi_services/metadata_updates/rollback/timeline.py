@@ -24,10 +24,11 @@ from ...codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from ...concurrency import at_once
-from ...file_names import parse_base_file, parse_log_file
+from ...file_names import parse_data_file
 from ...log_files.log_writer import encode_rollback_command
 from ...metadata.table import MetadataTable
 from ...model import WriteStat
+from ...paths import bare_name
 from ...storage import FileInfo
 from ...table.log_naming import INITIALISATION, INSTANT_DIGITS
 from ...timeline.instant import Action, Instant, State
@@ -118,7 +119,7 @@ def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[Rollbac
 
 def _full_path(metadata: MetadataTable, stat: WriteStat) -> str:
     """The path of the log file; a forecast does not name it yet, so the id of its file group takes its place."""
-    name = stat.path.rpartition("/")[2] or stat.file_id
+    name = bare_name(stat.path) or stat.file_id
     return metadata.storage.full_path(metadata.path(stat.partition, name))
 
 
@@ -130,7 +131,7 @@ def _files_of(metadata: MetadataTable, ts: str) -> dict[str, list[str]]:
 def _written(metadata: MetadataTable, ts: str, partition: str) -> list[str]:
     # Listed now: a writer that died may have written after this snapshot.
     stored = metadata.stored_files(partition)
-    parsed = ((parse_log_file(partition, n, s) or parse_base_file(partition, n, s)) for n, s in stored.items())
+    parsed = (parse_data_file(partition, name, size) for name, size in stored.items())
     return sorted(file.name for file in parsed if file and file.instant == ts)
 
 
@@ -156,7 +157,7 @@ def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callab
 
 
 def _path(metadata: MetadataTable, partition: str, full_path: str) -> str:
-    return metadata.path(partition, full_path.rpartition("/")[2])
+    return metadata.path(partition, bare_name(full_path))
 
 
 def _delete(metadata: MetadataTable, plan: RollbackPlan) -> dict[str, RollbackPartition]:
