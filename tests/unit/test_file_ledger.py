@@ -20,7 +20,7 @@ from hudi_services.codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from hudi_services.commit.newest_files import check_superseded
-from hudi_services.errors import CheckFailed
+from hudi_services.errors import CheckFailed, CorruptFile
 from hudi_services.file_names import base_file_name
 from hudi_services.model import CommitMetadata, WriteStat, path_in
 from hudi_services.options import resolve
@@ -35,10 +35,10 @@ from hudi_services.timeline.layout import layout_for
 from hudi_services.validation.expected_state import ExpectedState
 from hudi_services.versions import VERSIONS
 
-from .tables import open_local
+from .tables import open_local, unpack
 from .test_clean import VERSIONS_1, clustered
 from .test_layers import PACKAGE
-from .test_orphan_files import ID, NOBODYS, put_file
+from .test_orphan_files import ID, NOBODYS, plans, put_file
 from .test_timeline import FOLDER, commit
 
 __all__ = ["clustered"]
@@ -251,3 +251,25 @@ def test_a_kind_that_is_taught_once_is_known_to_all(
             check_superseded(now, going.names)
         left = plan_clean(now, rules, lambda done, total: None).plan
         assert left is None or old not in left.named
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_orphan_files_beside_files_that_a_dead_process_left_empty(release: str, tmp_path: Path) -> None:
+    """A clean is repeated by its plan; what a savepoint holds is not known."""
+    path = unpack(release, tmp_path)
+    orphan = put_file(path, NOBODYS)
+    table = open_local(path)
+    layout, folder = table.timeline.layout, path / table.timeline.folder
+    partition, _, name = orphan.rpartition("/")
+    ts = f"{NOBODYS[:-1]}9"
+    requested = folder / layout.file_name(ts, Action.CLEAN, State.REQUESTED)
+    requested.write_bytes(plans(table, partition, name)["clean"])
+    done = folder / layout.file_name(ts, Action.CLEAN, State.COMPLETED, ts)
+    done.write_bytes(b"")
+    assert verdict(path, orphan) is Kept.IN_PLAN
+    done.write_bytes(b"done")
+    assert verdict(path, orphan) is OrphanKind.DEAD_ATTEMPT
+    saved = layout.file_name(table.timeline.completed_writes()[0].ts, Action.SAVEPOINT, State.COMPLETED, NOBODYS)
+    (folder / saved).write_bytes(b"")
+    with pytest.raises(CorruptFile, match=saved):
+        verdict(path, orphan)
