@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import TracebackType
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..commit.drafts import TimesSource
@@ -70,18 +71,79 @@ def run_clean(
             _refuse_live(current, found, transaction, settings)
             plan = _begin(current, found, settings, is_own)
             transaction.know(current)
-        draft = None
-        if plan is not None:
-            # Without the lock: a record that widens a range is right, whatever is committed meanwhile.
-            ranges = _narrow_ranges(current, plan)
-            _delete_files(table, plan, progress)
-            with transaction.section(f"finish clean {ts}", own=ts, completes=f"the clean {ts}") as current:
-                instant = _require_pending(current, ts)
-                gone = tuple(_emptied(current, plan.partitions_to_delete))
-                draft = _CleanDraft(instant, plan, gone, ranges, started)
-                complete(current, draft, Times(current, settings.skew_millis).next)
+        result = None if plan is None else _finish(transaction, current, found, plan, settings, progress, started)
         transaction.forget()
-        return draft.result if draft is not None else None
+        return result
+
+
+class OwnClean:
+    """A clean that the caller plans, and that begins under the lock under which its plan is published (`Follow`).
+
+    A context manager, which gives back the lease of the clean.
+    """
+
+    def __init__(self, settings: TransactionSettings) -> None:
+        self.left: list[str] = []
+        self._settings = settings
+        self._transaction: Transaction | None = None
+        self._begun: tuple[Snapshot, Instant] | None = None
+        self._started = 0.0
+
+    def __enter__(self) -> "OwnClean":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._transaction is not None:
+            self._transaction.__exit__(kind, error, trace)
+
+    def begin(self, table: Snapshot, instant: Instant) -> None:
+        """Create the inflight file. Raises LockBusy and TakenOver when another process was faster."""
+        self._started = time.monotonic()
+        # No process knew the instant before; the next section confirms that the lease is held.
+        own = Transaction(
+            table, lease_name(instant), f"clean {instant.ts}", self._settings, is_new=True, confirmed=False
+        )
+        self._transaction = own.__enter__()
+        own.leave(self.left)
+        begin(table, instant, table.timeline.read_details(table.timeline.requested_name(instant)), looks=False)
+        self._begun = table, instant
+
+    @property
+    def ts(self) -> str:
+        """The time of its instant; "" before it has begun."""
+        return "" if self._begun is None else self._begun[1].ts
+
+    def finish(self, progress: Callable[[int, int], None]) -> CleanMetadata:
+        """Delete the files, and complete the clean; otherwise as `run_clean`."""
+        assert self._transaction is not None and self._begun is not None, "the clean has begun"
+        table, instant = self._begun
+        plan = table.timeline.read_cleaner_plan(instant)
+        result = _finish(self._transaction, table, instant, plan, self._settings, progress, self._started)
+        self._transaction.forget()
+        return result
+
+
+def _finish(
+    transaction: Transaction,
+    table: Snapshot,
+    found: Instant,
+    plan: CleanerPlan,
+    settings: TransactionSettings,
+    progress: Callable[[int, int], None],
+    started: float,
+) -> CleanMetadata:
+    ts = found.ts
+    # Without the lock: a record that widens a range is right, whatever is committed meanwhile.
+    ranges = _narrow_ranges(table, plan)
+    _delete_files(table, plan, progress)
+    with transaction.section(f"finish clean {ts}", own=ts, completes=f"the clean {ts}") as current:
+        instant = _require_pending(current, ts)
+        gone = tuple(_emptied(current, plan.partitions_to_delete))
+        draft = _CleanDraft(instant, plan, gone, ranges, started)
+        complete(current, draft, Times(current, settings.skew_millis).next)
+    return draft.result
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..concurrency import at_once
 from ..errors import ConflictError, LockBusy, PartlyDone, StorageError
@@ -13,7 +13,7 @@ from ..locking.protocol import LockWait, TableLock
 from ..snapshot import Snapshot, refresh_beside, with_instant
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
-from ..timeline.instant import Action, State
+from ..timeline.instant import Action, Instant, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
 from .lease import MOST_TRIES, TABLE_LEASE, Lease, check_leases, stored_leases
 from .settings import TransactionSettings
@@ -136,6 +136,16 @@ class _Hold:
             at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))
 
 
+class Follow(Protocol):
+    """What begins with a plan, under the lock under which it is published."""
+
+    left: list[str]
+    """As for `critical_section`."""
+
+    def begin(self, table: Snapshot, instant: Instant) -> None:
+        """Begin the plan of `instant`, which `table` has since a moment ago."""
+
+
 class Requested(NamedTuple):
     """A plan that was published: its instant, and the table with it."""
 
@@ -153,15 +163,23 @@ def request(
     rewrites: bool,
     ts: str | None = None,
     beside_writers: bool = False,
+    follow: Follow | None = None,
 ) -> Requested:
-    """Publish the plan of an action; `plan` is called with the table as it is under the lock.
+    """Publish the plan of an action; `plan` is called with the table as it is under the lock, and `follow` after it.
 
     `name` is shown to people who wait for the lock. `rewrites` says that the plan replaces file groups by files that
     bear its time. `beside_writers` as for `critical_section`. `ts` is the instant that the caller wants; without it a
     new instant is drawn. Raises ConflictError when `ts` is not later than all instants of the timeline.
     """
-    plan_of = "" if rewrites else None
-    with critical_section(table, name, settings, plan=plan_of, beside_writers=beside_writers) as current:
+    with critical_section(
+        table,
+        name,
+        settings,
+        plan="" if rewrites else None,
+        beside_writers=beside_writers,
+        commits=False,
+        left=None if follow is None else follow.left,
+    ) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).draw()
         if rewrites:
@@ -175,4 +193,6 @@ def request(
         current.check_held()
         published = current.timeline.publish(instant, action, State.REQUESTED, data)
         after = with_instant(current, published, data)
+        if follow is not None:
+            follow.begin(after, published)
     return Requested(instant, replace(after, check_held=table.check_held))

@@ -42,6 +42,12 @@ def read_ahead(table: Snapshot, groups: Collection[FileGroupId]) -> None:
         _commits_since(table, [live.get(group) for group in groups])
 
 
+def groups_of(files: Mapping[str, Collection[str]]) -> list[FileGroupId]:
+    """The file groups of data files, whose bare names are given by partition."""
+    parsed = (parse_data_file(partition, name, 0) for partition, names in files.items() for name in names)
+    return sorted({(file.partition, file.file_id) for file in parsed if file is not None})
+
+
 def _commits_since(table: Snapshot, bases: Iterable[BaseFile | None]) -> dict[str, CommitMetadata]:
     """The commits, by instant, that may have written these base files or later ones; without a base file, all."""
     oldest = min((base.instant if base is not None else "" for base in bases), default="")

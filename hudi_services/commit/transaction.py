@@ -74,15 +74,22 @@ def publish(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | N
     return with_instant(current, done, data, *confirmed)
 
 
-def begin(current: Snapshot, instant: Instant, data: bytes = b"", beside: Callable[[], None] | None = None) -> None:
+def begin(
+    current: Snapshot,
+    instant: Instant,
+    data: bytes = b"",
+    beside: Callable[[], None] | None = None,
+    *,
+    looks: bool = True,
+) -> None:
     """Create the inflight file of a requested instant. Raises TakenOver when another process has just begun it.
 
-    `beside` is called while the requested file is looked for.
+    `beside` is called while the requested file is looked for; `looks` is false where it was created just now.
 
     Writers of Hudi carry out the plans that they find, and begin them without a lock.
     """
     try:
-        current.timeline.publish(instant.ts, instant.action, State.INFLIGHT, data, beside=beside)
+        current.timeline.publish(instant.ts, instant.action, State.INFLIGHT, data, beside=beside, looks=looks)
     except AlreadyExists as error:
         raise TakenOver(
             f"{current.storage.root}: another process has just begun the {instant.action.value} {instant.ts}",

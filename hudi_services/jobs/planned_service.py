@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
-from ..commit.critical_section import Requested, request
+from ..commit.critical_section import Follow, Requested, request
 from ..commit.newest_files import check_newest, read_ahead
 from ..engine import Engine
 from ..errors import NothingToDo
@@ -55,6 +55,11 @@ class Planner(ABC, Generic[Q, Plan]):
     """Whether the plan replaces file groups by files that bear its time."""
 
     @property
+    def follow(self) -> Follow | None:
+        """What begins under the lock under which the plan is published."""
+        return None
+
+    @property
     @abstractmethod
     def action(self) -> Action:
         """The action of the plan's instant."""
@@ -86,7 +91,16 @@ class Planner(ABC, Generic[Q, Plan]):
             return self.encode(current, final)
 
         with run.report.phase("publish"):
-            done = request(run.table, self.action, self.activity, content, run.settings, rewrites=self.rewrites, ts=ts)
+            done = request(
+                run.table,
+                self.action,
+                self.activity,
+                content,
+                run.settings,
+                rewrites=self.rewrites,
+                ts=ts,
+                follow=self.follow,
+            )
         _log.info("scheduled the %s %s", self.name, done.ts)
         return done
 
