@@ -19,6 +19,7 @@ from ..commit.begun_rollbacks import rollbacks_of
 from ..commit.checkpoints import delete_checkpoints
 from ..commit.conflicts import NEW_PLAN, TakenOver
 from ..commit.drafts import CommitDraft
+from ..commit.expectations import VersionUnchanged
 from ..commit.lease import read_lease
 from ..commit.liveness import lease_name
 from ..commit.markers import delete_markers
@@ -111,13 +112,8 @@ class StagedAttempt(LeasedAttempt):
         what = f"the {self._operation}"
         with self._transaction.section(f"commit {staged}", plan=NEW_PLAN, completes=what) as current:
             current.check_held()
-            if current.config.version != self.table.config.version:
-                # The plan and its action are those of the version that the table had.
-                raise ConflictError(
-                    f"{current.storage.root} was upgraded or downgraded, from table version "
-                    f"{self.table.config.version.number} to {current.config.version.number}",
-                    hint="nothing was committed; run again",
-                )
+            # The plan and its action are those of the version that the table had.
+            VersionUnchanged(self.table.config.version).check(current)
             expect(current, draft)
             is_newest = self._is_newest(current)
             if draft.moved is not None and draft.moved.ahead and not is_newest:

@@ -70,6 +70,8 @@ class WriteAttempt:
         """The markers of the commit, where its folder has nothing else."""
         self.after: Snapshot | None = None
         """The table after the commit; None where only another look would tell."""
+        self.rolled_back = ""
+        """The rollback instant, where the attempt has failed and was rolled back."""
 
     def __enter__(self) -> "WriteAttempt":
         table, left = self.table, list[str]()
@@ -210,7 +212,8 @@ class WriteAttempt:
                     # There is no file to delete, and nobody needs to know.
                     remove_instant(current, found)
                 elif found is not None:
-                    roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=False)
+                    times = Times(current, self._settings.skew_millis)
+                    self.rolled_back = roll_back(current, found, times, keep_plan=False)
             self._transaction.forget()
         if is_complete:
             raise PartlyDone(f"the {self._operation} {self.ts} is complete, in spite of: {error}") from error

@@ -42,7 +42,7 @@ class WriterAtWork(ConflictError):
 
 
 class StaleInput(ConflictError):
-    """A completed instant rewrote or replaced a file group of a plan: the plan can never be executed."""
+    """Another writer has rewritten, replaced or planned a file group that was chosen: it is to be chosen anew."""
 
 
 class TakenOver(ConflictError):

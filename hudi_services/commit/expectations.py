@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ..concurrency import SHORT_REQUESTS, at_once
-from ..errors import CheckFailed
+from ..errors import CheckFailed, ConflictError
 from ..file_names import parse_data_file
 from ..model import FileSlice, WriteStat, path_in
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.partitions import StorageLister
+from ..versions import TableVersion
 from .begun_rollbacks import check_stays
 from .conflicts import check_pending_rollbacks
 from .newest_files import check_superseded
@@ -33,6 +34,20 @@ class Expectation(Protocol):
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError, NeedsRecovery or CheckFailed when the condition does not hold, and StorageError."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionUnchanged:
+    sentence: ClassVar[str] = "the table still has the version that the change was made for"
+    version: TableVersion
+
+    def check(self, current: Snapshot) -> None:
+        if current.config.version != self.version:
+            raise ConflictError(
+                f"{current.storage.root} was upgraded or downgraded, from table version {self.version.number} to "
+                f"{current.config.version.number}",
+                hint="nothing was committed; run again",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ..model import FileSlice
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
-from .conflicts import ended_updates, input_changes, pending_rollbacks, raise_first
+from .conflicts import StaleInput, ended_updates, input_changes, pending_rollbacks, raise_first
 from .settings import TransactionSettings
 
 
@@ -72,7 +72,7 @@ class AppendedGroups:
     settings: TransactionSettings
 
     def check(self, current: Snapshot) -> None:
-        """Raise ConflictError for the first file group of which this is not true."""
+        """Raise StaleInput, or the errors of pending rollbacks, for the first file group of which this is not true."""
         if not self.slices:
             return
         for one, instant, _ in _planned(current, self.slices, compactions=False):
@@ -86,7 +86,7 @@ class AppendedGroups:
             group = one.partition, one.file_id
             now = live.get(group)
             if now is None:
-                raise ConflictError(
+                raise StaleInput(
                     f"{current.storage.full_path(one.files[0].path)} was replaced or removed since it was read",
                     hint="nothing was committed; run again",
                 )
@@ -97,8 +97,8 @@ class AppendedGroups:
                 raise _planned_meanwhile(current, one, slice_now)
 
 
-def _planned_meanwhile(current: Snapshot, one: FileSlice, instant: str) -> ConflictError:
-    return ConflictError(
+def _planned_meanwhile(current: Snapshot, one: FileSlice, instant: str) -> StaleInput:
+    return StaleInput(
         f"{current.storage.full_path(one.files[0].path)} is in the plan {instant}, which was made while it was written "
         "to",
         hint="nothing was committed; run again",
@@ -115,7 +115,7 @@ class GroupsUnchanged:
     settings: TransactionSettings
 
     def check(self, current: Snapshot) -> None:
-        """Raise ConflictError for the first file group of which this is not true."""
+        """Raise StaleInput, or the errors of pending rollbacks, for the first file group of which this is not true."""
         for one, instant, _ in _planned(current, self.slices):
             raise _planned_meanwhile(current, one, instant)
         raise_first(pending_rollbacks(current, self.slices, self.settings))
@@ -132,12 +132,12 @@ class BucketsFree:
     replaced: frozenset[FileGroupId]
 
     def check(self, current: Snapshot) -> None:
-        """Raise ConflictError for a bucket with another file group: writers of Hudi fail when they find two."""
+        """Raise StaleInput for a bucket with another file group: writers of Hudi fail when they find two."""
         new = {(partition, bucket_digits(file_id)): file_id for partition, file_id in self.begun}
         for one in current.view.latest_slices_of(sorted({partition for partition, _ in self.begun})):
             mine = new.get((one.partition, bucket_digits(one.file_id)))
             if mine is not None and (one.partition, one.file_id) not in self.replaced:
-                raise ConflictError(
+                raise StaleInput(
                     f"another writer has begun the file group {one.file_id} of the partition {one.partition!r} of "
                     f"{current.storage.root}, and the write the file group {mine} of the same bucket",
                     hint="nothing was committed; run again",

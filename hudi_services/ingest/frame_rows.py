@@ -4,7 +4,7 @@
                 (not where all rows of a path are to be sorted together)
     FrameRows   every other operation:
                 keep     the rows with their keys and partition paths
-                look up  where each row goes: see `frame_lookup` (only for look-ups)
+                look up  where each row goes: see `frame_lookup` (only for look-ups; again after a conflict)
                 write    divided by the tasks of the write, each of which writes a bucket or a file group
 
 The rows of each step are computed once and kept by the engine. The driver has their counts, by which it sizes files.
@@ -136,7 +136,11 @@ class FrameRows:
 
     def close(self) -> None:
         """Let the engine forget the rows."""
-        for one in self._held:
+        self._release(self._held)
+
+    @staticmethod
+    def _release(held: Sequence[Pieces]) -> None:
+        for one in held:
             one.release()
 
     @contextmanager
@@ -146,7 +150,10 @@ class FrameRows:
             return
         table = with_keys(table, self.kept.file_keys)
         task = AssignTask(table, self._task, index, known, self.rule, self._table_name)
-        found_rows = looked_up(self._frame, self._held[-1], self.kept, self._parts, task, self._progress)
+        kept, *assigned_before = self._held
+        self._release(assigned_before)
+        self._held = [kept]
+        found_rows = looked_up(self._frame, kept, self.kept, self._parts, task, self._progress)
         self._held.append(found_rows.keep())
         self._counted = self._count("look up")
         total = _total(self._counted)

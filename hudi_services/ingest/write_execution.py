@@ -6,16 +6,20 @@ assign    by the view of the table from now on: rows whose keys are there to the
           and then to new file groups
 write     the new files, each read back and compared
 commit    the metadata table, then the completed file
+
+Where another writer has changed what the rows were assigned to, the write is rolled back, and begins again with the
+rows that it has kept: all that the table decides is decided again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 
 from ..attempts.write_attempt import WriteAttempt
 from ..codecs.clustering_plan import encode_requested_replace
+from ..commit.conflicts import StaleInput
 from ..commit.drafts import CommitDraft, TimesSource
-from ..commit.expectations import FilesStored
+from ..commit.expectations import FilesStored, VersionUnchanged
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.written_groups import (
     AppendedGroups,
@@ -26,23 +30,20 @@ from ..commit.written_groups import (
 )
 from ..derived_indexes.secondary_index import check_columns, has_key_indexes
 from ..engine import Engine
-from ..errors import HudiServicesError
+from ..errors import HudiServicesError, NotFound
 from ..indexing.keys import record_shards
 from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
-from ..options import clean_keys, writing_keys
-from ..process import peak_bytes
+from ..options import clean_keys, commit_keys, writing_keys
 from ..rollback.failed_writes import roll_back_failed_writes
-from ..rows.conservation import Checksum
 from ..runs.metadata_services import metadata_services
-from ..runs.report import Check, CheckResult, InOut, Report
-from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
+from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.run import Run
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot, refresh
 from ..table.partition_metafile import create_metafiles
-from ..timeline.instant import Action
+from ..timeline.instant import Action, State
 from ..writing.assignment import Assigned, KnownKeys
 from ..writing.buckets import check_groups
 from ..writing.index import bucket_index, index_type, write_index
@@ -55,6 +56,7 @@ from ..writing.sizing import (
     small_files,
     telling_commits,
 )
+from .write_report import show_prospect, show_written
 from .write_rows import WriteRows
 from .write_settings import bulk_sort, commit_metadata, known_keys
 from .write_tasks import WriteTask, WriteTasks, Written, workload, write_form
@@ -70,11 +72,11 @@ class WriteRun:
         rows: WriteRows,
         known: TableSchema | None,
         engine: Engine,
-        deleted: Sequence[str] = (),
+        deleted: Callable[[Snapshot], Sequence[str]] = lambda table: (),
     ) -> None:
         """`known` is the table's schema, of which that of the rows was made.
 
-        `deleted` are the partitions whose rows are deleted.
+        `deleted` gives the partitions whose rows are deleted.
         """
         self._run = run
         self._wanted = run.request
@@ -88,6 +90,8 @@ class WriteRun:
         self._engine = engine
         self._deleted = deleted
         self._index_buckets = bucket_index(run.options, run.table.config)
+        self._retries = 0
+        """How often the rows were assigned again."""
         self.after: Snapshot | None = None
         """The table after the commit; None where only another look would tell."""
 
@@ -119,7 +123,11 @@ class WriteRun:
         """The partitions that the write may change; `everywhere`: it may find its keys in all of them."""
         if everywhere or self._wanted.operation is WriteOperation.INSERT_OVERWRITE_TABLE:
             return table.view.partitions()
-        return [*self._kept.partitions, *self._deleted]
+        return [*self._kept.partitions, *self._deleted(table)]
+
+    @property
+    def _name(self) -> str:
+        return self._wanted.operation.value.replace("_", " ")
 
     @property
     def _merges_buckets(self) -> bool:
@@ -130,33 +138,32 @@ class WriteRun:
         replaced = self._replaced(self._table)
         with self._assigned(self._table) as assigned:
             tasks = self._tasks(self._table, "", assigned)
-        before = [task for task in tasks if task.before is not None]
-        appended = sum(task.appended is not None for task in tasks)
-        row = WrittenRow(
-            partitions=len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
-            rows=self._kept.count,
-            # Keys are not looked up in buckets: rows for those that are there may be updates.
-            inserts=None if self._merges_buckets else sum(task.inserts for task in tasks),
-            updates=None,
-            deletes=None,
-            filled_files=sum(not task.changes for task in before),
-            updated_files=sum(bool(task.changes) for task in before),
-            replaced_files=len(replaced),
-            new_files=len(tasks) - len(before) - appended,
-            max_bytes=None,
-        )
-        self._report.show(WrittenRow, [row])
-        if appended:
-            self._report.show(AppendedRow, [AppendedRow(appended, updates=None, deletes=None, bytes=None)])
-        self._report.rows = InOut(self._kept.count, None)
+        show_prospect(self._report, self._kept.count, tasks, replaced, merges_buckets=self._merges_buckets)
         return self._report.looked("dry run: nothing was written")
 
     def commit(self) -> Report:
-        """Write and commit the rows in the store."""
-        report, operation = self._report, self._wanted.operation
-        attempt = self._attempt()
-        with report.phase("begin"):
+        """Write and commit the rows in the store; where their file groups have changed meanwhile, assign them again."""
+        with self._report.phase("begin"):
             self._roll_back_failed()
+        while True:
+            attempt = self._attempt()
+            try:
+                self._carry_out(attempt)
+            except (StaleInput, NotFound) as conflict:
+                self._look_again(attempt, conflict)
+            else:
+                break
+        with self._report.phase("clean up"):
+            try:
+                attempt.clean_up()
+            except HudiServicesError as error:
+                return self._report.partly_done(
+                    f"the {self._wanted.operation.value} is complete, but its markers could not be deleted: {error}"
+                )
+        return self._report
+
+    def _carry_out(self, attempt: WriteAttempt) -> None:
+        report = self._report
         with attempt:
             report.instant = attempt.ts
             with ExitStack() as stack:
@@ -164,9 +171,8 @@ class WriteRun:
                     replaced = self._replaced(attempt.table)
                     assigned = stack.enter_context(self._assigned(attempt.table))
                     tasks = self._tasks(attempt.table, attempt.ts, assigned)
-                    attempt.start(
-                        workload(attempt.table, operation, tasks), partial(self._create_metafiles, attempt, tasks)
-                    )
+                    work = workload(attempt.table, self._wanted.operation, tasks)
+                    attempt.start(work, partial(self._create_metafiles, attempt, tasks))
                 with report.phase("write"):
                     results = self._rows.write(attempt.table, attempt.ts, tasks)
                 spilled = 0 if assigned is None else assigned.store.spilled_bytes
@@ -176,19 +182,39 @@ class WriteRun:
                 attempt.finish(draft, services, repeats=self._engine.repeats_tasks)
         report.completed(attempt.ts)
         self.after = attempt.after
-        self._account(tasks, results, spilled, replaced)
-        with report.phase("clean up"):
-            try:
-                attempt.clean_up()
-            except HudiServicesError as error:
-                return report.partly_done(
-                    f"the {operation.value} is complete, but its markers could not be deleted: {error}"
-                )
-        return report
+        spilled += self._kept.store.spilled_bytes if self._rows.rule is not None else 0
+        show_written(report, self._rows, tasks, results, replaced, spilled=spilled, retries=self._retries)
+
+    def _look_again(self, attempt: WriteAttempt, conflict: StaleInput | NotFound) -> None:
+        """Let the rows be assigned to the table as it is now, after `conflict` in an attempt that was rolled back.
+
+        Raises `conflict` where that does not help, or was done as often as the options allow; ConflictError for a table
+        that has got another schema or version.
+        """
+        report, most = self._report, self._wanted.options[commit_keys.CONFLICT_RETRIES]
+        if not attempt.rolled_back:
+            raise conflict
+        now = refresh(attempt.table)
+        if isinstance(conflict, NotFound) and _others(attempt.table, attempt) == _others(now, attempt):
+            # Nobody has cleaned the file away.
+            raise conflict
+        if self._retries >= most:
+            hint = f"nothing was committed; run again, or retry more often: {commit_keys.CONFLICT_RETRIES.key}={most}"
+            raise StaleInput(conflict.message, hint=hint) from conflict
+        SchemaUnchanged(self._known).check(now)
+        VersionUnchanged(self._table.config.version).check(now)
+        self._retries += 1
+        report.warn(
+            [
+                f"the {self._name} {attempt.ts} was rolled back by {attempt.rolled_back}, and its rows were assigned "
+                f"again, because the table has changed: {conflict.message}"
+            ]
+        )
+        self._table = now
+        self.refuse_groups()
 
     def _attempt(self) -> WriteAttempt:
-        operation = self._wanted.operation
-        name = operation.value.replace("_", " ")
+        operation, name = self._wanted.operation, self._name
         if not operation.replaces:
             action = self._action()
             return WriteAttempt(self._table, name, self._settings, self._prepared, action)
@@ -313,6 +339,7 @@ class WriteRun:
             pairs=pairs,
             expressions=self._indexes.records(engine, table, attempt.files, stats),
             expectations=(
+                VersionUnchanged(self._table.config.version),
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
                 AppendedGroups(appended, seen, table.ledger.groups_in_compactions, self._settings),
@@ -333,52 +360,8 @@ class WriteRun:
         begun = [(one.partition, one.file_id) for one in stats if (one.partition, one.file_id) not in old]
         return [BucketsFree(begun, frozenset((one.partition, one.file_id) for one in replaced))]
 
-    def _account(
-        self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]
-    ) -> None:
-        report = self._report
-        before_tasks = [task for task in tasks if task.before is not None]
-        before = [task.before for task in before_tasks if task.before is not None]
-        stats = [one.stat for result in results for one in result.files]
-        logs = [stat for stat in stats if stat.is_log]
-        updated = sum(1 for task in before_tasks if task.changes)
-        old = [*before, *replaced]
-        # A bulk insert of a data frame counts its rows when it has written them.
-        given = self._kept.count or sum(result.checked.rows for result in results)
-        report.files = InOut(len(old), len(stats))
-        report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
-        report.rows = InOut(given, sum(one.num_writes for one in stats))
-        row = WrittenRow(
-            partitions=len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
-            rows=given,
-            inserts=sum(one.num_inserts for one in stats),
-            updates=sum(one.num_update_writes for one in stats),
-            deletes=sum(one.num_deletes for one in stats),
-            filled_files=len(before) - updated,
-            updated_files=updated,
-            replaced_files=len(replaced),
-            new_files=len(stats) - len(before) - len(logs),
-            max_bytes=max((one.file_size for one in stats), default=0),
-        )
-        report.show(WrittenRow, [row])
-        if logs:
-            in_logs = AppendedRow(
-                log_files=len(logs),
-                updates=sum(one.num_writes for one in logs),
-                deletes=sum(one.num_deletes for one in logs),
-                bytes=sum(one.file_size for one in logs),
-            )
-            report.show(AppendedRow, [in_logs])
-        kept = self._kept.store.spilled_bytes if self._rows.rule is not None else 0
-        memory = WriteMemoryRow(
-            limit_bytes=self._rows.limit,
-            peak_bytes=max((result.peak for result in results), default=peak_bytes()),
-            spilled_bytes=kept + spilled + sum(result.spilled for result in results),
-        )
-        report.show(WriteMemoryRow, [memory])
-        phases = sorted({phase for result in results for phase in result.seconds})
-        spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
-        report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
-        checked = sum((result.checked for result in results), start=Checksum())
-        detail = f"{checked} read back from the new files"
-        report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+
+def _others(table: Snapshot, attempt: WriteAttempt) -> set[tuple[str, State]]:
+    """The instants that are not those of an attempt."""
+    own = (attempt.ts, attempt.rolled_back)
+    return {(one.ts, one.state) for one in table.timeline.instants if one.ts not in own}

@@ -114,8 +114,8 @@ def delete_partitions(request: WriteRequest, storage: Storage | None = None) -> 
         raise NothingToDo("the table has no rows to delete")
     schema = WriterSchema(known.without_meta(), table.config.populate_meta_fields)
     with RowStore(memory.limit // 4) as store:
-        deleted, none = matching_partitions(table, patterns), KeptRows(schema, store)
-        rows = LocalRows(none, None, memory, request.progress)
+        deleted = partial(matching_partitions, patterns=patterns)
+        rows = LocalRows(KeptRows(schema, store), None, memory, request.progress)
         return _carry_out(WriteRun(run, rows, known, engine, deleted), run, request, engine)
 
 

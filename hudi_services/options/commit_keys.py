@@ -47,6 +47,15 @@ CLOCK_SKEW_MILLIS = OTHER_WRITERS(
     parse=integer(0, 3_600_000),
     in_table=between(0, 10_000),
 )
+CONFLICT_RETRIES = OTHER_WRITERS(
+    "hoodie.write.num.retries.on.conflict.failures",
+    3,
+    "How often a write whose file groups another writer has changed meanwhile assigns its rows again. Hudi's default "
+    "is 0: such a write fails.",
+    parse=integer(0, 1_000),
+    phase=Phase.INGEST,
+    in_table=between(0, 10),
+)
 ABANDONED_AFTER_MINUTES = OTHER_WRITERS(
     "hudi.services.abandoned.after.minutes",
     60,

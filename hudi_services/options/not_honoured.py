@@ -198,12 +198,6 @@ ALL: tuple[Key, ...] = (
         Phase.WRITE,
     ),
     _warned(
-        "hoodie.write.num.retries.on.conflict.failures",
-        "a write that meets a conflict is not repeated",
-        Phase.INGEST,
-        ("0",),
-    ),
-    _warned(
         "hoodie.allow.empty.commit",
         "a write without rows makes no commit, and one that finds no row to change makes one",
         Phase.INGEST,

@@ -327,6 +327,7 @@ class WrittenRow(Row, of="written"):
     replaced_files: int
     new_files: int
     max_bytes: int | None
+    retries: int
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import hudi_services
+from hudi_services.ingest import write_tasks
 
 from ..unit.tables import open_local
 from . import layout, ours
@@ -85,6 +89,38 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, known: Pristine, table: Table
     ours.execute(path)
     assert peer.rows(path).num_rows == before.num_rows + 5
     assert check_metadata(peer, path) == []
+
+
+def test_hudi_updates_a_file_group_of_our_upsert(peer: Peer, table: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours is rolled back, and goes on with the rows that Hudi has committed."""
+    path = table("plain")
+    before = peer.rows(path).sort_by("id")
+    columns = [name for name in before.column_names if name not in META_COLUMNS]
+
+    def named(rows: pa.Table, name: str) -> pa.Table:
+        column = rows.column_names.index("name")
+        return newer(rows.set_column(column, "name", pa.array([name] * rows.num_rows)))
+
+    update, meanwhile = write_tasks.write_updates, [named(before.slice(2, 4), "hudi")]
+
+    def interrupted(*arguments: Any) -> Any:
+        while meanwhile:
+            peer.upsert(path, meanwhile.pop(), **_LOCK)
+        return update(*arguments)
+
+    monkeypatch.setattr(write_tasks, "write_updates", interrupted)
+    new = named(named(before.slice(0, 4), "ours"), "ours").select(columns)
+    done = hudi_services.open(path, engine="local").upsert(new, options=_LOCK)
+    assert not meanwhile
+    assert done.tables["written"].to_pylist()[0]["retries"] == 1
+    after = peer.rows(path).sort_by("id")
+    assert after.column("id").equals(before.column("id"))
+    assert after.column("name").to_pylist()[:6] == ["ours"] * 4 + ["hudi"] * 2
+    assert after.column("name").slice(6).equals(before.column("name").slice(6))
+    assert layout.pending(path) == []
+    assert check_metadata(peer, path) == []
+    peer.upsert(path, named(before.slice(0, 1), "hudi again"), **_LOCK)
+    assert peer.rows(path).num_rows == before.num_rows
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")

@@ -188,6 +188,7 @@ OPTIONS = {
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.write.num.retries.on.conflict.failures": "0",
 }
 
 
