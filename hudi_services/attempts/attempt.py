@@ -7,24 +7,21 @@ clean-up   markers, heartbeat, checkpoints
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from ..clock import duration
 from ..commit.begun_rollbacks import rollbacks_of
-from ..commit.checkpoints import checkpointed_files, checkpoints, delete_checkpoints
+from ..commit.checkpoints import checkpoints, delete_checkpoints
 from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
 from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
-from ..commit.markers import Marker, delete_markers, read_markers
-from ..commit.new_files import NewFiles
+from ..commit.markers import Marker, delete_markers
 from ..commit.settings import TransactionSettings
-from ..commit.times import Times
-from ..commit.transaction import Transaction, begin, expect, publish
+from ..commit.transaction import Transaction, begin, expect
 from ..concurrency import at_once
 from ..errors import (
     ConflictError,
@@ -32,19 +29,16 @@ from ..errors import (
     JobLost,
     LockBusy,
     NothingToDo,
-    PartlyDone,
 )
-from ..file_names import parse_base_file
-from ..rollback.execution import drop_requested, pending_rollback, roll_back
+from ..rollback.execution import drop_requested, pending_rollback
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action, Instant, State
-from .afterwards import Afterwards, settled
-from .late_attempts import delete_staged
+from .frame import AttemptFrame, Placed
 from .late_plan import LatePlan
-from .leased import LeasedAttempt
+from .strays import claimed_files, committed_files, marked_files, remove_strays
 
 
-class Attempt(LeasedAttempt):
+class Attempt(AttemptFrame):
     """One execution of a requested plan, between `begin` and `finish`; a context manager that cleans up.
 
     `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
@@ -62,35 +56,17 @@ class Attempt(LeasedAttempt):
         settings: TransactionSettings,
         late: LatePlan | None = None,
     ) -> None:
-        what = f"execute {instant.ts}"
-        super().__init__(Transaction(table, lease_name(instant), what, settings, confirmed=False))
-        self.table = table
-        self.instant = instant
-        self._what = f"the {operation} {instant.ts}"
+        super().__init__(table, f"the {operation} {instant.ts}", settings)
+        self._instant = instant
         self._inputs = tuple(inputs)
-        self._settings = settings
         self._late = late
+        self.is_late = late is not None
+        self._plan = instant.ts if late is None else NEW_PLAN
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
         """The rollback instants on the timeline when this attempt began."""
-        self._files: frozenset[str] = frozenset()
-        """Paths of the new files, also of groups that were dropped, once `finish` was called."""
-        self.taken_up = False
-        """Whether this attempt continues an earlier one: tasks may find that their groups are finished."""
-        self.rolled_back: list[str] = []
-        """Rollback instants that this attempt made."""
-        self.files = NewFiles.in_place(table.storage, instant.ts)
-        self.begun_meanwhile: list[str] = []
-        """Writes of others that have begun while a late plan was committed, without a shared lock."""
-        self.after: Snapshot | None = None
-        """The table after the commit; None where only another look would tell."""
         self.completed_at = 0.0
         """When the commit was complete, by the monotonic clock, seconds."""
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the plan is published with the commit."""
-        return self._late is not None
 
     def _failed(self, error: BaseException) -> None:
         # An attempt at a plan that nobody knows is taken back by its job, wherever it has failed.
@@ -101,46 +77,30 @@ class Attempt(LeasedAttempt):
         """The instant at which `finish` commits, whatever `table` has."""
         return self.instant.ts
 
-    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
-        """Make the new files of `draft` visible and the replaced file groups invisible, in one atomic step.
+    def _before_commit(self, draft: CommitDraft) -> None:
+        self._files = draft.paths | (self._files or frozenset())
 
-        `afterwards` is called after that step under the same lock, with the metadata table as it was before the step
-        and a source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone when
-        the commit is complete but the lock could not be released. Nothing was written when an expectation of the draft
-        raises: `finish` may be called again with another draft.
-        """
-        self._files |= draft.paths
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+        self._require_ours(current)
         ts = self.instant.ts
-        plan = ts if self._late is None else NEW_PLAN
-        with self._transaction.section(f"commit {ts}", plan=plan, completes=self._what) as current:
-            self._require_ours(current)
-            looks: Sequence[Callable[[], Any]] = (partial(expect, current, draft), partial(marked_files, current, ts))
-            _, marked = at_once(lambda look: look(), looks)
-            # If this process was stopped for long, another process has taken over, and owns the files to delete.
-            remove_strays(current, ts, draft.paths, marked)
-            if self._late is not None:
-                current = self._late.show(current, self.instant, draft, attempt=ts)
-            watched = current if self._late is None else self._late.watched(current, self.instant)
-            times = Times(watched, self._settings.skew_millis)
-            try:
-                after = publish(watched, draft, times.next)
-            except TakenOver:
-                self._delete_unclaimed(current)
-                raise
-            self._begun, self.completed_at = False, time.monotonic()
-            if self._late is not None:
-                self.begun_meanwhile = self._late.begun_meanwhile(current, self.instant)
-            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
-        self._transaction.done()
+        looks: Sequence[Callable[[], Any]] = (partial(expect, current, draft), partial(marked_files, current, ts))
+        _, marked = at_once(lambda look: look(), looks)
+        # If this process was stopped for long, another process has taken over, and owns the files to delete.
+        remove_strays(current, ts, draft.paths, marked)
+        if self._late is not None:
+            current = self._late.show(current, self.instant, draft, attempt=ts)
+        return Placed(current, draft, self._settings.skew_millis)
 
-    def clean_up(self) -> None:
-        """Remove heartbeat, markers and checkpoints; readers do not see them, so that a failure here does no harm."""
-        self._transaction.clean_up(self.instant.ts)
-        if self.is_late:
-            delete_staged(self.table.storage, self.instant.ts)
+    def _lost(self, current: Snapshot) -> None:
+        self._delete_unclaimed(current)
+
+    def _committed(self, instant: Instant) -> None:
+        self._begun, self.completed_at = False, time.monotonic()
 
     def _begin(self) -> None:
         ts = self.instant.ts
+        lease, what = lease_name(self.instant), f"execute {ts}"
+        self._entered = Transaction(self.table, lease, what, self._settings, confirmed=False).__enter__()
         with self._transaction.section(f"begin {ts}", plan=ts, beside_writers=self._late is not None) as current:
             found = self._require_pending(current)
             # The next Hudi writer would finish a pending rollback, even if the plan was executed meanwhile.
@@ -151,9 +111,7 @@ class Attempt(LeasedAttempt):
                 if begun_rollback is None:
                     done = self._done_before(current, found)
                 if not done:
-                    self.rolled_back.append(
-                        roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
-                    )
+                    self._roll_back(current, found, keep_plan=True)
                     current = refresh(current)
             try:
                 self._check_inputs(current)
@@ -248,14 +206,9 @@ class Attempt(LeasedAttempt):
             raise
 
     def _delete_unclaimed(self, current: Snapshot) -> None:
-        at_once(current.storage.delete_output, sorted(self._files - claimed_files(current, self.instant)))
-
-    def _is_published(self, current: Snapshot) -> bool:
-        """Whether this attempt has completed the instant."""
-        found = current.timeline.find(self.instant.ts, self.instant.action)
-        if found is None or not found.is_completed or not self._files:
-            return False
-        return committed_files(current, found) <= self._files
+        at_once(
+            current.storage.delete_output, sorted((self._files or frozenset()) - claimed_files(current, self.instant))
+        )
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
@@ -276,25 +229,17 @@ class Attempt(LeasedAttempt):
         except HudiServicesError:
             return 0
 
-    def _undo(self, error: BaseException) -> None:
-        stale = isinstance(error, StaleInput)
-        published = False
-        try:
-            with self._transaction.section(f"undo {self.instant.ts}", repairs=self.instant.ts) as current:
-                published = self._is_published(current)
-                found = self._require_ours(current)
-                times = Times(current, self._settings.skew_millis)
-                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
-        except HudiServicesError:
-            # The first error is what the operator must read; the next execute rolls this attempt back.
-            if published:
-                # The store reported a failure although it had stored the file.
-                raise PartlyDone(f"{self._what} is complete, in spite of: {error}") from error
+    def _undo(self, error: BaseException) -> bool:
+        if not super()._undo(error):
             with suppress(HudiServicesError):
                 self._remove_strays_of_another()
-            return
-        if stale:
+            return False
+        if isinstance(error, StaleInput):
             raise _dropped(error, self.instant.ts) from error
+        return True
+
+    def _take_away(self, current: Snapshot, error: BaseException) -> None:
+        self._roll_back(current, self._require_ours(current), keep_plan=not isinstance(error, StaleInput))
 
     def _remove_strays_of_another(self) -> None:
         """When another process has completed the instant: delete our files, which readers would take for committed.
@@ -303,7 +248,7 @@ class Attempt(LeasedAttempt):
         """
         current = refresh(self.table)
         found = current.timeline.find(self.instant.ts, self.instant.action)
-        if found is not None and found.is_completed and not self._is_published(current):
+        if found is not None and found.is_completed and not self._has_completed(current, found):
             remove_strays(current, self.instant.ts, committed_files(current, found))
 
 
@@ -316,53 +261,3 @@ def _dropped(stale: BaseException, ts: str) -> StaleInput:
 
 def _done_files(table: Snapshot, attempt: Instant) -> frozenset[str]:
     return frozenset(file.path for group in checkpoints(table, attempt) for file in group.files)
-
-
-def committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
-    stats = table.timeline.read_commit(completed).stats
-    return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
-
-
-def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
-    """Base files in the commit of the instant, or, while it is pending, files that another attempt may commit.
-
-    Read anew, because this process may have been stopped for long since `table` was opened. Checkpoints are read first:
-    the process that completes the instant deletes them only afterwards, so that one of the two reads finds the files.
-    """
-    claimed = checkpointed_files(table.storage, instant.ts)
-    current = refresh(table)
-    found = current.timeline.find(instant.ts, instant.action)
-    return committed_files(current, found) if found is not None and found.is_completed else claimed
-
-
-def marked_files(table: Snapshot, ts: str) -> list[Marker]:
-    """The markers of the instant."""
-    return read_markers(table.storage, ts)
-
-
-def remove_marked_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
-    """As `remove_strays` at an instant that no earlier attempt had: every stray file has a marker."""
-    _remove(table, ts, paths, {(marker.partition, marker.file_name) for marker in marked_files(table, ts)})
-
-
-def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iterable[Marker] | None = None) -> None:
-    """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
-
-    Files of repeated tasks are found by their markers, which are `marked` if they were read already. Files of earlier
-    attempts, written after the rollback by tasks that outlived their driver, have no markers any more: they are found
-    by listing the partitions of `paths`.
-    """
-    partitions = sorted({path.rpartition("/")[0] for path in paths})
-    with ThreadPoolExecutor(1) as pool:
-        listed = pool.submit(table.stored.load, partitions)
-        marked = marked_files(table, ts) if marked is None else marked
-        listed.result()
-    found = {(marker.partition, marker.file_name) for marker in marked}
-    found |= {(partition, name) for partition in partitions for name in table.stored.files(partition)}
-    _remove(table, ts, paths, found)
-
-
-def _remove(table: Snapshot, ts: str, paths: Collection[str], found: Iterable[tuple[str, str]]) -> None:
-    bases = (parse_base_file(partition, name, 0) for partition, name in found)
-    strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
-    at_once(table.storage.delete_output, strays)

@@ -26,64 +26,61 @@ from ..commit.markers import delete_markers
 from ..commit.new_files import NewFiles, move_staged, path_at
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times, refuse_ahead
-from ..commit.transaction import Transaction, begin, expect, publish
+from ..commit.transaction import Transaction, begin, expect
 from ..concurrency import at_once
 from ..errors import (
     ConflictError,
     HudiServicesError,
     JobLost,
-    PartlyDone,
     StorageError,
 )
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Instant, State
-from .afterwards import Afterwards, settled
-from .attempt import claimed_files, committed_files
+from .frame import AttemptFrame, Placed
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
-from .leased import LeasedAttempt
+from .strays import claimed_files, committed_files
 
 
 class NewerInstant(ConflictError):
     """The timeline has got an instant that is newer than the one for which log files of the draft were written."""
 
 
-class StagedAttempt(LeasedAttempt):
+class StagedAttempt(AttemptFrame):
     """One execution of a plan that is published late; a context manager that takes the attempt back after an error.
 
     `instant` is a requested clustering that is not on the timeline; after `finish` it is the one that was committed.
+    After an error that leaves the table as it was, `finish` may be called again. It raises NewerInstant when files of
+    the draft were written for an instant that is not the newest any more.
     """
 
     is_late = True
-    taken_up = False
+    _plan = NEW_PLAN
 
     def __init__(
         self, table: Snapshot, instant: Instant, operation: str, plan: LatePlan, settings: TransactionSettings
     ) -> None:
-        super().__init__(Transaction(table, lease_name(instant), f"cluster {instant.ts}", settings))
-        self.table = table
-        self.instant = instant
-        self.files = NewFiles.staged(table.storage, instant.ts)
-        self.rolled_back: list[str] = []
-        self.begun_meanwhile: list[str] = []
-        """Writes of others that have begun while the plan was committed, without a shared lock."""
+        super().__init__(table, f"the {operation}", settings)
+        self._instant = instant
+        self._staged = NewFiles.staged(table.storage, instant.ts)
         self.pending_seconds = 0.0
         """For how long the plan was pending, once the attempt is committed."""
-        self.after: Snapshot | None = None
-        """The table after the commit; None where only another look would tell."""
         self._expected = instant.ts
         """The instant at which the attempt commits, if no newer one comes before."""
-        self._operation = operation
-        self._plan = plan
-        self._settings = settings
+        self._late: LatePlan = plan
         self._shown: Instant | None = None
         """The instant at which the plan was shown, as long as it is not completed."""
+        self._shown_at = 0.0
         self._is_begun = False
         """Whether the plan that was shown is inflight by this attempt."""
-        self._moved: list[str] = []
-        """The final paths of the new files, once they are moved."""
+
+    @property
+    def files(self) -> NewFiles:
+        return self._staged
 
     def _begin(self) -> None:
+        what = f"cluster {self.instant.ts}"
+        self._entered = Transaction(self.table, lease_name(self.instant), what, self._settings).__enter__()
         # Local storage does not open a folder that does not exist.
         self.table.storage.put(self.files.path_in_table("staging"), b"")
 
@@ -100,50 +97,39 @@ class StagedAttempt(LeasedAttempt):
             self._expected = Times(table, 0).next()
         return self._expected
 
-    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None) -> None:
-        """As `Attempt.finish`. After an error that leaves the table as it was, it may be called again.
-
-        Raises NewerInstant when files of the draft were written for an instant that is not the newest any more.
-        """
+    def _before_commit(self, draft: CommitDraft) -> None:
         self._drop_shown()
-        staged = self.files.instant
         # No other run takes up this attempt; and what is claimed at this time from now on, others claim.
-        delete_checkpoints(self.table.storage, staged)
-        what = f"the {self._operation}"
-        with self._transaction.section(f"commit {staged}", plan=NEW_PLAN, completes=what) as current:
-            current.check_held()
-            # The plan and its action are those of the version that the table had.
-            VersionUnchanged(self.table.config.version).check(current)
-            expect(current, draft)
-            is_newest = self._is_newest(current)
-            if draft.moved is not None and draft.moved.ahead and not is_newest:
-                raise NewerInstant(f"{current.storage.root}: the timeline has instants after {draft.moved.ahead}")
-            ts = self._expected if is_newest else Times(current, self._settings.skew_millis).next()
-            refuse_ahead(current, ts)
-            name = current.timeline.layout.file_name(ts, self.instant.action, State.REQUESTED)
-            shown = replace(self.instant, ts=ts, file_name=name)
-            self._shown, self._is_begun, began = shown, False, time.monotonic()
-            current = self._plan.show(current, shown, draft, attempt=staged)
-            current.check_held()
-            self._is_begun = True
-            begin(current, shown)
-            watched = self._plan.watched(current, shown)
-            self._moved = [path_at(path, ts) for path in draft.paths]
-            move_staged(current.storage, self.files, sorted(draft.paths), ts)
-            # The time of completion waits for the slowest clock, unless the instant has just done so.
-            skew = self._settings.skew_millis if is_newest else 0
-            times = Times(watched, skew, after=ts)
-            after = publish(watched, draft.at(shown), times.next)
-            self._shown, self.instant = None, shown
-            self.pending_seconds = time.monotonic() - began
-            self.begun_meanwhile = self._plan.begun_meanwhile(current, shown)
-            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
-        self._transaction.forget()
+        delete_checkpoints(self.table.storage, self.files.instant)
 
-    def clean_up(self) -> None:
-        """Remove markers and the staging folder; readers do not see them, so that a failure here does no harm."""
-        delete_markers(self.table.storage, self.instant.ts)
-        delete_staged(self.table.storage, self.files.instant)
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+        current.check_held()
+        # The plan and its action are those of the version that the table had.
+        VersionUnchanged(self.table.config.version).check(current)
+        expect(current, draft)
+        is_newest, skew = self._is_newest(current), self._settings.skew_millis
+        if draft.moved is not None and draft.moved.ahead and not is_newest:
+            raise NewerInstant(f"{current.storage.root}: the timeline has instants after {draft.moved.ahead}")
+        ts = self._expected if is_newest else Times(current, skew).next()
+        refuse_ahead(current, ts)
+        name = current.timeline.layout.file_name(ts, self.instant.action, State.REQUESTED)
+        shown = replace(self.instant, ts=ts, file_name=name)
+        self._shown, self._is_begun, self._shown_at = shown, False, time.monotonic()
+        current = self._late.show(current, shown, draft, attempt=self.files.instant)
+        current.check_held()
+        self._is_begun = True
+        begin(current, shown)
+        self._files = frozenset(path_at(path, ts) for path in draft.paths)
+        move_staged(current.storage, self.files, sorted(draft.paths), ts)
+        # The time of completion waits for the slowest clock, unless the instant has just done so.
+        return Placed(current, draft.at(shown), skew if is_newest else 0)
+
+    def _committed(self, instant: Instant) -> None:
+        self._shown, self._instant = None, instant
+        self.pending_seconds = time.monotonic() - self._shown_at
+
+    def _ended(self) -> None:
+        self._transaction.forget()
 
     def _is_newest(self, current: Snapshot) -> bool:
         """Whether the expected instant is later than all times of the table."""
@@ -181,11 +167,12 @@ class StagedAttempt(LeasedAttempt):
         except HudiServicesError:
             is_left = True
         if shown is not None and self._remove_moved(shown):
-            self._shown, self.instant = None, shown
+            self._shown, self._instant = None, shown
             with suppress(StorageError):
                 self.clean_up()
                 self._transaction.forget()
-            raise PartlyDone(f"the {self._operation} {shown.ts} is complete, in spite of: {error}") from error
+            self._what = f"{self._what} {shown.ts}"
+            raise self._complete(error)
         if is_left and not isinstance(error, TakenOver):
             return
         with suppress(StorageError):
@@ -198,14 +185,14 @@ class StagedAttempt(LeasedAttempt):
         When this process was stopped for long, another one may have executed the plan, or rolled it back: readers would
         take our files for files of that commit, or, once the timeline begins later, for committed ones.
         """
-        ours = False
+        ours, moved = False, self._files or frozenset()
         with suppress(HudiServicesError):
             claimed = claimed_files(self.table, shown)
-            found = refresh(self.table).timeline.find(shown.ts, shown.action)
+            now = refresh(self.table)
+            found = now.timeline.find(shown.ts, shown.action)
             if found is not None and found.is_completed:
-                claimed = committed_files(self.table, found)
-                ours = bool(self._moved) and claimed <= set(self._moved)
-            at_once(self.table.storage.delete_output, [path for path in self._moved if path not in claimed])
+                claimed, ours = committed_files(self.table, found), self._has_completed(now, shown)
+            at_once(self.table.storage.delete_output, sorted(moved - claimed))
             if found is None:
                 delete_markers(self.table.storage, shown.ts)
         return ours

@@ -17,34 +17,33 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from ..commit.critical_section import critical_section
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.liveness import lease_name
 from ..commit.markers import CREATE, Marker
-from ..commit.new_files import NewFiles
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
-from ..commit.transaction import Transaction, begin, expect, publish
+from ..commit.transaction import Transaction, begin, expect
 from ..concurrency import at_once
-from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
-from ..rollback.execution import pending_rollback, roll_back
+from ..errors import ConflictError, LockBusy, NothingToDo, PartlyDone
+from ..rollback.execution import pending_rollback
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
-from .afterwards import Afterwards, settled
-from .attempt import committed_files, remove_marked_strays
-from .leased import end
+from .frame import AttemptFrame, Placed
+from .strays import remove_marked_strays
 
 
-class WriteAttempt:
+class WriteAttempt(AttemptFrame):
     """A context manager that begins a write, and rolls it back after an error.
 
     `operation` names it for people. `requested` is the content of the requested file, of the action `action`. `first`
     is called with the table under the lock, before the instant is drawn, and with a source of instants; it may change
-    the table, and returns it as it is then. Entering raises the errors of `critical_section`.
+    the table, and returns it as it is then. `repeats`: the engine may run a task more than once, of which only one try
+    is in the draft. Entering raises the errors of `critical_section`, `finish` also ConflictError when another process
+    has rolled the write back, as Hudi's writers do with one that they take for dead.
     """
 
     def __init__(
@@ -55,49 +54,35 @@ class WriteAttempt:
         first: Callable[[Snapshot, TimesSource], Snapshot],
         action: Action = Action.COMMIT,
         requested: bytes = b"",
+        *,
+        repeats: bool = True,
     ) -> None:
-        self.table = table
-        """From the beginning on: the table as it was when the requested file was there."""
+        super().__init__(table, f"the {operation}", settings)
         self._operation = operation
-        self._settings = settings
         self._first = first
         self._action = action
         self._requested = requested
-        self._instant: Instant | None = None
-        self._transaction: Transaction | None = None
-        self._files: frozenset[str] = frozenset()
-        self._marked: list[Marker] = []
-        """The markers of the commit, where its folder has nothing else."""
-        self.after: Snapshot | None = None
-        """The table after the commit; None where only another look would tell."""
-        self.rolled_back = ""
-        """The rollback instant, where the attempt has failed and was rolled back."""
+        self._repeats = repeats
 
-    def __enter__(self) -> "WriteAttempt":
+    def _begin(self) -> None:
         table, left = self.table, list[str]()
-        try:
-            due = self._claim_next()
-            what = f"begin the {self._operation}"
-            with critical_section(table, what, self._settings, commits=False, left=left) as current:
-                times = Times(current, self._settings.skew_millis, is_writer=True, due=due)
-                current = self._first(current, times.next)
-                ts = times.next()
-                refuse_ahead(current, ts)
-                if ts != due:
-                    # Others were here first.
-                    self._give_up_claim()
-                    self._claim(ts)
-                    current.check_held()
-                self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
-                self.table = with_instant(current, self._instant, self._requested)
-            self.table = replace(self.table, check_held=table.check_held)
-            assert self._transaction is not None, "the instant is claimed"
-            self._transaction.know(self.table)
-            self._transaction.leave(left)
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self
+        due = self._claim_next()
+        with critical_section(table, f"begin {self._what}", self._settings, commits=False, left=left) as current:
+            times = Times(current, self._settings.skew_millis, is_writer=True, due=due)
+            current = self._first(current, times.next)
+            ts = times.next()
+            refuse_ahead(current, ts)
+            if ts != due:
+                # Others were here first.
+                self._give_up_claim()
+                self._claim(ts)
+                current.check_held()
+            self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
+            self._what = f"the {self._operation} {ts}"
+            self.table = with_instant(current, self._instant, self._requested)
+        self.table = replace(self.table, check_held=table.check_held)
+        self._transaction.know(self.table)
+        self._transaction.leave(left)
 
     def _claim_next(self) -> str:
         """Claim the instant that is due now, unless another run of ours does, and return it."""
@@ -113,30 +98,13 @@ class WriteAttempt:
         instant = Instant(ts, self._action, State.REQUESTED, None, name)
         what = f"write {ts}"
         claim = Transaction(self.table, lease_name(instant), what, self._settings, is_new=True, confirmed=False)
-        self._transaction = claim.__enter__()
+        self._entered = claim.__enter__()
         self._transaction.beat(ts)
 
     def _give_up_claim(self) -> None:
-        assert self._transaction is not None, "there is one"
         self._transaction.forget()
         self._transaction.stop_beating()
         self._transaction.__exit__(None, None, None)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._transaction is not None:
-            end(self._transaction, error, self._failed)
-
-    @property
-    def instant(self) -> Instant:
-        assert self._instant is not None, "the attempt has begun"
-        return self._instant
-
-    @property
-    def files(self) -> NewFiles:
-        """Where the new files are."""
-        return NewFiles.in_place(self.table.storage, self.ts)
 
     @property
     def ts(self) -> str:
@@ -150,37 +118,21 @@ class WriteAttempt:
         """
         begin(self.table, self.instant, workload, beside)
 
-    def finish(self, draft: CommitDraft, afterwards: Afterwards | None = None, *, repeats: bool = True) -> None:
-        """Make the new files of `draft` visible, in one atomic step; `afterwards` as for `Attempt.finish`.
-
-        `repeats`: the engine may have run a task more than once, of which only one try is in the draft.
-
-        Raises the errors of `transaction.complete`, and ConflictError when another process has rolled the write back,
-        as Hudi's writers do with one that they take for dead.
-        """
-        assert self._transaction is not None, "the attempt has begun"
+    def _before_commit(self, draft: CommitDraft) -> None:
         self._files = draft.paths
-        what = f"the {self._operation} {self.ts}"
         # No other process works at the instant of a write: its files are those of its tasks.
         before: list[Callable[[], Any]] = [partial(draft.rehearse, self.table)]
-        if repeats:
+        if self._repeats:
             before.append(partial(remove_marked_strays, self.table, self.ts, draft.paths))
         elif draft.moved is None and not draft.pairs:
             kinds = {True: self.table.log_naming.marker_kind, False: CREATE}
             self._marked = [Marker(one.stat.path, kinds[one.stat.is_log]) for one in draft.files]
         at_once(lambda do: do(), before)
-        with self._transaction.section(f"commit {self.ts}", own=self.ts, completes=what) as current:
-            self._require_ours(current)
-            expect(current, draft)
-            times = Times(current, self._settings.skew_millis)
-            after = publish(current, draft, times.next)
-            self.after = settled(after, afterwards, Times(current, 0, after=times.last).next)
-        self._transaction.done()
 
-    def clean_up(self) -> None:
-        """Delete lease, heartbeat and markers; readers do not see them, so that a failure here does no harm."""
-        assert self._transaction is not None, "the attempt has begun"
-        self._transaction.clean_up(self.ts, self._marked, has_checkpoints=False)
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+        self._require_ours(current)
+        expect(current, draft)
+        return Placed(current, draft, self._settings.skew_millis)
 
     def _require_ours(self, current: Snapshot) -> Instant:
         found = current.timeline.find(self.ts, self._action)
@@ -194,26 +146,17 @@ class WriteAttempt:
         return found
 
     def _failed(self, error: BaseException) -> None:
-        """Roll the write back. Raises PartlyDone when it is complete in spite of `error`."""
-        assert self._transaction is not None, "the attempt has begun"
         if self._instant is None:
             self._transaction.forget()
-            return
-        if isinstance(error, PartlyDone):
-            return
-        is_complete = False
-        # The first error is what the operator must read; the next write rolls this one back.
-        with suppress(HudiServicesError):
-            with self._transaction.section(f"undo {self.ts}", repairs=self.ts) as current:
-                found = current.timeline.find(self.ts, self._action)
-                if found is not None and found.is_completed:
-                    is_complete = committed_files(current, found) == self._files
-                elif found is not None and isinstance(error, NothingToDo):
-                    # There is no file to delete, and nobody needs to know.
-                    remove_instant(current, found)
-                elif found is not None:
-                    times = Times(current, self._settings.skew_millis)
-                    self.rolled_back = roll_back(current, found, times, keep_plan=False)
-            self._transaction.forget()
-        if is_complete:
-            raise PartlyDone(f"the {self._operation} {self.ts} is complete, in spite of: {error}") from error
+        elif not isinstance(error, PartlyDone):
+            self._undo(error)
+
+    def _take_away(self, current: Snapshot, error: BaseException) -> None:
+        found = current.timeline.find(self.ts, self._action)
+        if found is not None and not found.is_completed:
+            if isinstance(error, NothingToDo):
+                # There is no file to delete, and nobody needs to know.
+                remove_instant(current, found)
+            else:
+                self._roll_back(current, found, keep_plan=False)
+        self._transaction.forget()

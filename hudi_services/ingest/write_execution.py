@@ -178,8 +178,7 @@ class WriteRun:
                 spilled = 0 if assigned is None else assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
-                services = metadata_services(self._engine, self._run)
-                attempt.finish(draft, services, repeats=self._engine.repeats_tasks)
+                attempt.finish(draft, metadata_services(self._engine, self._run))
         report.completed(attempt.ts)
         self.after = attempt.after
         spilled += self._kept.store.spilled_bytes if self._rows.rule is not None else 0
@@ -206,24 +205,24 @@ class WriteRun:
         self._retries += 1
         report.warn(
             [
-                f"the {self._name} {attempt.ts} was rolled back by {attempt.rolled_back}, and its rows were assigned "
-                f"again, because the table has changed: {conflict.message}"
+                f"the {self._name} {attempt.ts} was rolled back by {attempt.rolled_back[-1]}, and its rows were "
+                f"assigned again, because the table has changed: {conflict.message}"
             ]
         )
         self._table = now
         self.refuse_groups()
 
     def _attempt(self) -> WriteAttempt:
-        operation, name = self._wanted.operation, self._name
-        if not operation.replaces:
-            action = self._action()
-            return WriteAttempt(self._table, name, self._settings, self._prepared, action)
-        named = operation.name if operation is WriteOperation.DELETE_PARTITION else None
-        requested = encode_requested_replace(named, self._table.config.version.release)
-        return WriteAttempt(self._table, name, self._settings, self._prepared, Action.REPLACE_COMMIT, requested)
+        operation, action, requested = self._wanted.operation, self._action(), b""
+        if operation.replaces:
+            named = operation.name if operation is WriteOperation.DELETE_PARTITION else None
+            requested = encode_requested_replace(named, self._table.config.version.release)
+        repeats = self._engine.repeats_tasks
+        return WriteAttempt(self._table, self._name, self._settings, self._prepared, action, requested, repeats=repeats)
 
     def _action(self) -> Action:
-        """The action of a write that replaces no file groups."""
+        if self._wanted.operation.replaces:
+            return Action.REPLACE_COMMIT
         config, is_bulk = self._table.config, self._wanted.operation is WriteOperation.BULK_INSERT
         if not config.is_merge_on_read or (is_bulk and config.version.bulk_insert_is_commit):
             return Action.COMMIT
@@ -363,5 +362,5 @@ class WriteRun:
 
 def _others(table: Snapshot, attempt: WriteAttempt) -> set[tuple[str, State]]:
     """The instants that are not those of an attempt."""
-    own = (attempt.ts, attempt.rolled_back)
+    own = (attempt.ts, *attempt.rolled_back)
     return {(one.ts, one.state) for one in table.timeline.instants if one.ts not in own}
