@@ -62,10 +62,24 @@ class AvroSchema:
     text: str
     parsed: Any = field(repr=False, compare=False)
 
+    def says_the_same(self, other: "AvroSchema") -> bool:
+        """Whether two schemas differ in their docs alone: ours have none."""
+        return self.text == other.text or _without_docs(self.text) == _without_docs(other.text)
+
     @property
     def counted(self) -> Any:
         """The schema for reads that count records, arrays and maps. Parsed at each call, since few records need it."""
         return fastavro.parse_schema(_with_logical_types(with_reachable_names(json.loads(self.text)), _COUNTED))
+
+
+@functools.lru_cache(maxsize=64)
+def _without_docs(text: str) -> Any:
+    def kept(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: kept(value) for key, value in tree.items() if key != "doc"}
+        return [kept(part) for part in tree] if isinstance(tree, list) else tree
+
+    return kept(json.loads(text))
 
 
 @functools.lru_cache(maxsize=64)

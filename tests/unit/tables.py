@@ -5,6 +5,7 @@ import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -140,3 +141,10 @@ def published(way: str, path: Path, options: dict[str, str] | None = None) -> Cl
     is_late = way != "first"
     late = {"hudi.services.publish.late": way} if is_late else {}
     return request(path, Mode.SCHEDULE_AND_EXECUTE, {**(options or {}), **late}, publish_late=is_late)
+
+
+def without_docs(tree: Any) -> Any:
+    """An Avro schema without the docs of its source."""
+    if isinstance(tree, dict):
+        return {key: without_docs(value) for key, value in tree.items() if key != "doc"}
+    return [without_docs(one) for one in tree] if isinstance(tree, list) else tree

@@ -29,6 +29,8 @@ from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived import ArchivedTimes
 from hudi_services.timeline.instant import Action, State
 
+from .tables import without_docs
+
 ARCHIVE = Path(__file__).parent.parent / "fixtures" / "timelines.zip"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 # What our value types leave out: timers, compaction counters, and the base file that an update replaced.
@@ -107,12 +109,6 @@ def test_commit_metadata_is_written_as_hudi_wrote_it(tables: Path, release: str,
 
 def schema_text(data: bytes) -> str:
     return str(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
-
-
-def without_docs(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: without_docs(value) for key, value in tree.items() if key != "doc"}
-    return [without_docs(one) for one in tree] if isinstance(tree, list) else tree
 
 
 @ALL

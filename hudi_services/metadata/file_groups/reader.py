@@ -108,7 +108,7 @@ class FileGroupReader:
             versions = list(found)
             _, number, value = versions[0]
             layer = self._layers[number]
-            as_it_is = layer.schema is not None and layer.schema.text == schema.text
+            as_it_is = layer.schema is not None and layer.schema.says_the_same(schema)
             if as_it_is and value is not None and len(versions) == 1:
                 yield row, value
                 continue

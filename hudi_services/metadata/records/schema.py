@@ -15,7 +15,7 @@ from ...versions import RELEASES
 def stored_schema(release: str) -> AvroSchema:
     """The schema of HFiles and log blocks that a writer of this Hudi release uses."""
     record = json.loads(load_schema("HoodieMetadataRecord", release).text)
-    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in ROW_META_COLUMNS]
+    meta = [{"name": name, "type": ["null", "string"], "default": None} for name in ROW_META_COLUMNS]
     record["fields"] = meta + record["fields"]
     return parse_schema(json.dumps(record, separators=(",", ":"), ensure_ascii=False), "HoodieMetadataRecord.avsc")
 
@@ -26,4 +26,4 @@ def writer_schema(release: str, newest: AvroSchema | None) -> AvroSchema:
     Some readers (hudi-rs) take the schema of one block for all blocks.
     """
     later = (stored_schema(r) for r in RELEASES[RELEASES.index(release) + 1 :])
-    return next((schema for schema in later if newest and schema.text == newest.text), stored_schema(release))
+    return next((schema for schema in later if newest and schema.says_the_same(newest)), stored_schema(release))
