@@ -24,7 +24,7 @@ from ..snapshot import Snapshot, refresh
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .archive import checkpoint_warnings
-from .planned_service import Planner
+from .planning import Planner
 
 _DRY_RUN = "dry run: nothing was deleted"
 

@@ -1,20 +1,13 @@
-"""Services with plans: what all do alike. A service is one class of the parts that differ, and is listed in `services`.
+"""Services whose plans rewrite file slices: what all of them do alike.
 
-plan       first without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed
-publish    under the lock; when the table has changed meanwhile, the plan is made again
-execute    `plan_execution`
-
-A clean has the first two.
+A service is one class of the parts that differ, and is listed in `services`. `plan_execution` executes its plans.
 """
 
-import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
-from ..commit.critical_section import Follow, Requested, request
 from ..commit.newest_files import check_newest, read_ahead
 from ..engine import Engine
 from ..errors import NothingToDo
@@ -22,92 +15,19 @@ from ..options import commit_keys
 from ..recovery.unfit_plans import telling_way_out
 from ..runs.opening import open_rewritable
 from ..runs.report import Report
-from ..runs.request import PlanRequest, Request
-from ..runs.run import Run
+from ..runs.request import PlanRequest
 from ..runs.running import check_engine
-from ..snapshot import Snapshot, is_unchanged
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.view import FileGroupId
-from ..timeline.instant import Action, Instant
+from ..timeline.instant import Instant
 from .plan_instants import check_new_instant, choose_pending, zone_warnings
+from .planning import Plan, Planner
 
 if TYPE_CHECKING:
     from .plan_execution import Execution
 
-Q = TypeVar("Q", bound=Request)
 P = TypeVar("P", bound=PlanRequest)
-Plan = TypeVar("Plan")
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Planner(ABC, Generic[Q, Plan]):
-    """Plans one run of a service."""
-
-    run: Run[Q]
-
-    name: ClassVar[str]
-    """The service in messages."""
-    activity: ClassVar[str] = "schedule"
-    """Shown to people who wait for the lock."""
-    rewrites: ClassVar[bool] = True
-    """Whether the plan replaces file groups by files that bear its time."""
-
-    @property
-    def follow(self) -> Follow | None:
-        """What begins under the lock under which the plan is published."""
-        return None
-
-    @property
-    @abstractmethod
-    def action(self) -> Action:
-        """The action of the plan's instant."""
-
-    def why_not_due(self, table: Snapshot) -> str:
-        """The reason to wait for more commits, or ""."""
-        return ""
-
-    @abstractmethod
-    def build(self, table: Snapshot) -> Plan:
-        """The plan for the table as it is, which the report describes. Nothing is written. Raises NothingToDo."""
-
-    @abstractmethod
-    def check(self, table: Snapshot, plan: Plan) -> None:
-        """Raise CheckFailed when not all sources agree on the files of the plan."""
-
-    @abstractmethod
-    def encode(self, table: Snapshot, plan: Plan) -> bytes:
-        """The content of the plan's file."""
-
-    def publish(self, plan: Plan, ts: str | None = None) -> Requested:
-        """Publish the plan, at the instant `ts` if it is given. Raises NothingToDo when there is none any more."""
-        run = self.run
-
-        def content(current: Snapshot) -> bytes:
-            # Planning may take long, and the lock is held: plan again only when the table has changed.
-            final = plan if is_unchanged(current, run.table) else self._again(current)
-            self.check(current, final)
-            return self.encode(current, final)
-
-        with run.report.phase("publish"):
-            done = request(
-                run.table,
-                self.action,
-                self.activity,
-                content,
-                run.settings,
-                rewrites=self.rewrites,
-                ts=ts,
-                follow=self.follow,
-            )
-        _log.info("scheduled the %s %s", self.name, done.ts)
-        return done
-
-    def _again(self, table: Snapshot) -> Plan:
-        if waiting := self.why_not_due(table):
-            raise NothingToDo(waiting)
-        return self.build(table)
 
 
 class PlannedService(Planner[P, Plan]):
