@@ -94,6 +94,8 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, known: Pristine, table: Table
 def test_hudi_updates_a_file_group_of_our_upsert(peer: Peer, table: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours is rolled back, and goes on with the rows that Hudi has committed."""
     path = table("plain")
+    # From now on its columns may be null, as those of the data frames that Hudi is given here.
+    peer.upsert(path, newer(peer.rows(path).slice(0, 1)), **_LOCK)
     before = peer.rows(path).sort_by("id")
     columns = [name for name in before.column_names if name not in META_COLUMNS]
 
