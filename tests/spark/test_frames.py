@@ -13,12 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError
+from hudi_services.ingest.frame_rows import FrameRows
 from hudi_services.spark import frames
 from tests.unit import test_made_keys as made_keys
 from tests.unit import test_upserts as upserts
 from tests.unit.page_examples import ROOT, examples, run_examples
 from tests.unit.rides import FILTERS, create
 from tests.unit.tables import both_views, merged_rows, open_local
+from tests.unit.test_write_retries import LOCKED
 
 pytestmark = pytest.mark.spark
 
@@ -153,6 +155,40 @@ def test_batches_beside_a_model(session: SparkSession, kind: str, index: str, tm
         table.upsert(frame(away), options=options)
         model.upsert(away.to_pylist(), by_ordering=True)
         assert upserts.seen(path) == model.rows
+    assert table.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete", "insert"])
+def test_another_writer_commits_before_us(
+    session: SparkSession, operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows that the engine keeps are looked up again; inserts choose small files again."""
+    path = tmp_path / "rides"
+    create(path).insert(upserts.rows(0, 30))
+    options, act = {**LOCKED, "hoodie.index.type": "BLOOM"}, [upserts.rows(5, 12, "other", ts=1)]
+    write, table = FrameRows.write, hudi_services.open(path)
+
+    def interrupted(*arguments: Any) -> Any:
+        written = write(*arguments)
+        while act:
+            hudi_services.open(path, engine="local").upsert(act.pop(), options=options)
+        return written
+
+    monkeypatch.setattr(FrameRows, "write", interrupted)
+    new = upserts.rows(30, 40, "new", ts=5) if operation == "insert" else upserts.rows(0, 10, "new", ts=5)
+    pq.write_table(new, tmp_path / "new.parquet")
+    result = getattr(table, operation)(
+        session.read.parquet(str(tmp_path / "new.parquet")).repartition(3), options=options
+    )
+    assert result.tables["written"].to_pylist()[0]["retries"] == 1 and not act
+    assert result.tables["written"].to_pylist()[0]["rows"] == 10
+    texts = {key[1]: row["text"] for key, row in upserts.seen(path).items()}
+    wanted = {f"k{n:05d}": f"{'other' if 5 <= n < 12 else 'text'} {n}" for n in range(30)}
+    for n, text in zip(new.column("id").to_pylist(), new.column("text").to_pylist(), strict=True):
+        wanted[n] = text
+        if operation == "delete":
+            del wanted[n]
+    assert texts == wanted
     assert table.validate(strict=True).ok
 
 
