@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         TableNotFound,
         UnsupportedTable,
     )
-    from .runs.report import State
+    from .runs.report import RunState
 
 __all__ = [
     "AlreadyExists",
@@ -54,7 +54,7 @@ __all__ = [
     "PartlyDone",
     "PermissionDenied",
     "Result",
-    "State",
+    "RunState",
     "StorageError",
     "SymbolicLink",
     "Table",
@@ -69,7 +69,7 @@ __all__ = [
 _HOMES = {
     "create": ".api.creation",
     "Result": ".api.result",
-    "State": ".runs.report",
+    "RunState": ".runs.report",
     "Table": ".api.table",
     "open": ".api.table",
 }

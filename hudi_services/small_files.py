@@ -67,14 +67,14 @@ class FileRanges:
         return self._whole or b""
 
 
-def with_small_files(storage: FileReads, one: FileSlice) -> FileSlice:
+def with_small_files(storage: FileReads, file_slice: FileSlice) -> FileSlice:
     """The slice with the content of its small files, which are read at the same time. Raises StorageError."""
-    files = [file for file in one.files if 0 < file.size <= SMALL_FILE_BYTES]
+    files = [file for file in file_slice.files if 0 < file.size <= SMALL_FILE_BYTES]
     read = at_once(lambda file: FileRanges(storage, file.path, file.size, file.content).fetch(), files)
     known = {file.path: content for file, content in zip(files, read, strict=True)}
-    base, logs = one.base_file, one.log_files
+    base, logs = file_slice.base_file, file_slice.log_files
     return replace(
-        one,
+        file_slice,
         base_file=base and replace(base, content=known.get(base.path, b"")),
         log_files=tuple(replace(log, content=known.get(log.path, b"")) for log in logs),
     )

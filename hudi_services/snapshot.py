@@ -12,8 +12,8 @@ from .clock import Clock
 from .concurrency import at_once
 from .errors import HudiServicesError, Outdated, TableNotFound
 from .file_names import PARTITION_METAFILE
+from .metadata.metadata_table import MOST_FILES, MetadataLister, MetadataTable
 from .metadata.records.keys import FILES
-from .metadata.table import MOST_FILES, MetadataLister, MetadataTable
 from .paths import TABLE_FOLDER
 from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from bench import ROOT, VERSION, Bench, command, job_seconds
 
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
 from hudi_services.metadata.record_index.shard_entries import LocationNumbers, ShardEntries
 from hudi_services.metadata.records.keys import RECORD_INDEX
-from hudi_services.metadata.table import MetadataTable
 
 sys.path.insert(0, str(ROOT))
 

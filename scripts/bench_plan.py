@@ -22,7 +22,7 @@ from hudi_services.hfile.hfile_writer import write_hfile
 from hudi_services.metadata.records.codec import encode_record
 from hudi_services.metadata.records.keys import ALL_PARTITIONS_KEY
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.records.schema import stored_schema
+from hudi_services.metadata.records.record_schema import stored_schema
 from tests.unit.tables import unpack
 
 _RELEASE = "1.2.0"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ..errors import HudiServicesError, PartlyDone
-from ..runs.report import Report, State, sentence
+from ..runs.report import Report, RunState, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
 from .result import Result
@@ -26,7 +26,7 @@ def call(request: R, job: Callable[[R], Report], progress: Progress | None, retr
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     result = Result.of(report)
-    if report.state not in (State.FAILED, State.PARTLY_DONE):
+    if report.state not in (RunState.FAILED, RunState.PARTLY_DONE):
         return result
     error = _error(report)
     error.result = result

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..runs.report import Report, State
+from ..runs.report import Report, RunState
 from ..runs.report_rows import Row, columns
 
 _TYPES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -18,7 +18,7 @@ class Result:
 
     service: str
     action: str
-    state: State
+    state: RunState
     """Equal to its text: `result.state == "idle"`."""
     exit_code: int
     """The exit code of the command line for the same run."""
@@ -57,7 +57,7 @@ class Result:
     @property
     def idle(self) -> bool:
         """Whether there was nothing to do."""
-        return self.state is State.IDLE
+        return self.state is RunState.IDLE
 
     def __repr__(self) -> str:
         shown = {"instant": self.instant, "reason": self.reason}

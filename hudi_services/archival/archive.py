@@ -31,7 +31,7 @@ from ..timeline.active import Timeline
 from ..timeline.archive_writer import ArchiveForm, ArchiveWriter, StoredInstant, StoredState
 from ..timeline.compaction_trigger import MetadataTrigger
 from ..timeline.instant import Instant
-from .selection import ArchiveRules, Selection, archive_rules, bounds_of_metadata, bounds_of_table, select
+from .selection import ArchivalSelection, ArchiveRules, archive_rules, bounds_of_metadata, bounds_of_table, select
 
 _ROUND_BYTES, _ROUND_INSTANTS = 64 * MIB, 100
 """What one round reads at most, unless a single instant is larger: writers wait for the lock meanwhile."""
@@ -78,7 +78,7 @@ def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
 class Archived:
     """What an archival did to one timeline. `first` is what it found at first."""
 
-    first: Selection
+    first: ArchivalSelection
     instants: list[Instant] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """The names of the new archive files; some may be merged into others."""
@@ -89,10 +89,10 @@ class _Side:
     """The table's timeline, or that of its metadata table."""
 
     place: Callable[[Snapshot], Place]
-    select: Callable[[Snapshot, bool], Selection]
+    select: Callable[[Snapshot, bool], ArchivalSelection]
 
 
-def look(table: Snapshot, plan: ArchivePlan) -> list[Selection]:
+def look(table: Snapshot, plan: ArchivePlan) -> list[ArchivalSelection]:
     """What would go now: of the table, and of its metadata table where it has one."""
     return [side.select(table, False) for side in _sides(table, plan)]
 
@@ -107,10 +107,10 @@ def archive(table: Snapshot, plan: ArchivePlan, settings: TransactionSettings) -
 
 
 def _sides(table: Snapshot, plan: ArchivePlan) -> list[_Side]:
-    def of_table(now: Snapshot, is_due: bool) -> Selection:
+    def of_table(now: Snapshot, is_due: bool) -> ArchivalSelection:
         return select(now.timeline, plan.table, bounds_of_table(now.timeline, now.metadata), is_due=is_due)
 
-    def of_metadata(now: Snapshot, is_due: bool) -> Selection:
+    def of_metadata(now: Snapshot, is_due: bool) -> ArchivalSelection:
         bounds = bounds_of_metadata(now.timeline, beyond_savepoint=plan.table.beyond_savepoint)
         return select(_metadata(now)[1], plan.metadata, bounds, is_due=is_due)
 

@@ -16,7 +16,7 @@ from ..cleaning.retention import Policy, Retention, horizon
 from ..cleaning.scope import SAVEPOINTS
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
 from ..options import Options, archive_keys, commit_keys, settings, value_of
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
@@ -78,7 +78,7 @@ def archive_rules(options: Options, config: TableConfig) -> ArchiveRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ArchivalSelection:
     """The instants that go, in timeline order, and what the others stay for."""
 
     instants: tuple[Instant, ...]
@@ -101,7 +101,9 @@ class Selection:
         return f"all {self.commits} commits stay on the timeline: {self.held.why.value}{since}"
 
 
-def select(timeline: Timeline, rules: ArchiveRules, bounds: Sequence[Bound], *, is_due: bool = False) -> Selection:
+def select(
+    timeline: Timeline, rules: ArchiveRules, bounds: Sequence[Bound], *, is_due: bool = False
+) -> ArchivalSelection:
     """The instants to archive. `bounds` are those of another timeline, and hold cleans and rollbacks, too.
 
     `is_due`: the archival was begun with more than `most` commits.
@@ -123,7 +125,7 @@ def select(timeline: Timeline, rules: ArchiveRules, bounds: Sequence[Bound], *, 
     following = _following(timeline, going, bounds, least, 0 if is_due else most)
     instants = sorted((*going, *following), key=lambda one: one.order)
     held_by = first if len(going) < excess else None
-    return Selection(tuple(instants), len(commits), most, least, held_by, checkpoint)
+    return ArchivalSelection(tuple(instants), len(commits), most, least, held_by, checkpoint)
 
 
 def bounds_of_table(timeline: Timeline, metadata: MetadataTable | None) -> list[Bound]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..commit.drafts import TimesSource
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
 from ..snapshot import Snapshot, hold_nothing
 
 Afterwards: TypeAlias = Callable[[MetadataTable, TimesSource], bool]

@@ -33,7 +33,7 @@ from ..errors import (
 from ..rollback.execution import drop_requested, pending_rollback
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action, Instant, State
-from .frame import AttemptFrame, Placed
+from .frame import AttemptFrame, ReadyCommit
 from .late_plan import LatePlan
 from .strays import claimed_files, committed_files, marked_files, remove_strays
 
@@ -54,14 +54,14 @@ class Attempt(AttemptFrame):
         operation: str,
         inputs: Sequence[Expectation],
         settings: TransactionSettings,
-        late: LatePlan | None = None,
+        plan: LatePlan | None = None,
     ) -> None:
         super().__init__(table, f"the {operation} {instant.ts}", settings)
         self._instant = instant
         self._inputs = tuple(inputs)
-        self._late = late
-        self.is_late = late is not None
-        self._plan = instant.ts if late is None else NEW_PLAN
+        self._late = plan
+        self.is_late = plan is not None
+        self._plan = instant.ts if plan is None else NEW_PLAN
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
         """The rollback instants on the timeline when this attempt began."""
@@ -80,7 +80,7 @@ class Attempt(AttemptFrame):
     def _before_commit(self, draft: CommitDraft) -> None:
         self._files = draft.paths | (self._files or frozenset())
 
-    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:
         self._require_ours(current)
         ts = self.instant.ts
         looks: Sequence[Callable[[], Any]] = (partial(expect, current, draft), partial(marked_files, current, ts))
@@ -89,7 +89,7 @@ class Attempt(AttemptFrame):
         remove_strays(current, ts, draft.paths, marked)
         if self._late is not None:
             current = self._late.show(current, self.instant, draft, attempt=ts)
-        return Placed(current, draft, self._settings.skew_millis)
+        return ReadyCommit(current, draft, self._settings.skew_millis)
 
     def _lost(self, current: Snapshot) -> None:
         self._delete_unclaimed(current)
@@ -155,7 +155,7 @@ class Attempt(AttemptFrame):
             return frozenset()
         return _done_files(current, dead)
 
-    def _refuse_live(self, current: Snapshot, found: Instant, rollback: Instant | None) -> None:
+    def _refuse_live(self, current: Snapshot, instant: Instant, rollback: Instant | None) -> None:
         """Raise LockBusy while a Hudi process may be executing the plan, or rolling the attempt back.
 
         For our own attempts and rollbacks the leases decide.
@@ -164,7 +164,7 @@ class Attempt(AttemptFrame):
         if rollback is not None:
             signs, what = rollback_liveness(current, rollback, self._settings, held=lease), "rolled back"
         else:
-            signs, what = liveness(current, found, self._settings, held=lease), "executed"
+            signs, what = liveness(current, instant, self._settings, held=lease), "executed"
         if not signs.alive:
             return
         # Our lease must not make this attempt look like one of ours to the next run.

@@ -128,13 +128,13 @@ class OwnClean:
 def _finish(
     transaction: Transaction,
     table: Snapshot,
-    found: Instant,
+    pending: Instant,
     plan: CleanerPlan,
     settings: TransactionSettings,
     progress: Callable[[int, int], None],
     started: float,
 ) -> CleanMetadata:
-    ts = found.ts
+    ts = pending.ts
     # Without the lock: a record that widens a range is right, whatever is committed meanwhile.
     ranges = _narrow_ranges(table, plan)
     _delete_files(table, plan, progress)
@@ -173,38 +173,39 @@ class _CleanDraft:
         return CleanMetadata.of(self.plan, self.instant.ts, self.plan.names, seconds, self.gone)
 
 
-def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, settings: TransactionSettings) -> None:
+def _refuse_live(current: Snapshot, instant: Instant, transaction: Transaction, settings: TransactionSettings) -> None:
     """Raise LockBusy for a clean that a Hudi process may still carry out; for our own cleans the lease decides."""
-    if found.state is not State.INFLIGHT or not liveness(current, found, settings, held=transaction.lease).alive:
+    if instant.state is not State.INFLIGHT or not liveness(current, instant, settings, held=transaction.lease).alive:
         return
     # Our lease must not make the clean look like one of ours to the next run.
     transaction.forget()
     minutes = settings.patience_millis / 60_000
     raise LockBusy(
-        f"{current.storage.root}: the clean {found.ts} was begun by another process less than {minutes:g} minutes ago",
+        f"{current.storage.root}: the clean {instant.ts} was begun by another process less than {minutes:g} minutes "
+        "ago",
         hint="wait for it; after that time it counts as dead, and the next clean finishes it",
     )
 
 
-def _begin(current: Snapshot, found: Instant, settings: TransactionSettings, is_own: bool) -> CleanerPlan | None:
+def _begin(current: Snapshot, instant: Instant, settings: TransactionSettings, is_own: bool) -> CleanerPlan | None:
     timeline = current.timeline
-    requested = timeline.requested_name(found)
+    requested = timeline.requested_name(instant)
     current.check_held()
     if not timeline.sizes.get(requested):
-        remove_instant(current, found)
+        remove_instant(current, instant)
         return None
-    plan = timeline.read_cleaner_plan(found)
+    plan = timeline.read_cleaner_plan(instant)
     try:
         FilesSuperseded(plan.names, settings).check(current)
     except (CheckFailed, ConflictError, NeedsRecovery):
-        if is_own and found.state is State.REQUESTED:
-            remove_instant(current, found)
+        if is_own and instant.state is State.REQUESTED:
+            remove_instant(current, instant)
         raise
-    if found.is_completed:
-        current.storage.delete(timeline.path(found.file_name))
-    if timeline.layout.file_name(found.ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
+    if instant.is_completed:
+        current.storage.delete(timeline.path(instant.file_name))
+    if timeline.layout.file_name(instant.ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
         # Hudi 0.15 and 1.0 also read the plan from the inflight file when they archive the clean.
-        begin(current, found, timeline.read_details(requested))
+        begin(current, instant, timeline.read_details(requested))
     return plan
 
 

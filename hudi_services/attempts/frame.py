@@ -31,7 +31,7 @@ from .strays import committed_files
 A = TypeVar("A", bound="AttemptFrame")
 
 
-class Placed(NamedTuple):
+class ReadyCommit(NamedTuple):
     """The table under the lock when all that the commit needs is in its place, and the draft of the commit.
 
     `skew_millis`: for how long the completion time waits for slower clocks.
@@ -159,7 +159,7 @@ class AttemptFrame:
     def _before_commit(self, draft: CommitDraft) -> None:
         """What needs no lock."""
 
-    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:
         """Check that the attempt is ours and what the draft expects; put everything in its place."""
         raise NotImplementedError
 
@@ -193,9 +193,9 @@ class AttemptFrame:
         """Roll the attempt back, if it is not complete, and still ours."""
         raise NotImplementedError
 
-    def _roll_back(self, current: Snapshot, found: Instant, *, keep_plan: bool) -> None:
+    def _roll_back(self, current: Snapshot, instant: Instant, *, keep_plan: bool) -> None:
         times = Times(current, self._settings.skew_millis)
-        self.rolled_back.append(roll_back(current, found, times, keep_plan=keep_plan))
+        self.rolled_back.append(roll_back(current, instant, times, keep_plan=keep_plan))
 
     def _has_completed(self, current: Snapshot, instant: Instant) -> bool:
         """Whether this attempt, and no other one at the same plan, has completed the instant."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from ..commit.drafts import TimesSource
 from ..commit.expectations import Expectation
-from ..metadata.record_index.log_writing import MovedKeys
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata_updates.repair_plan import Wanted
 from ..metadata_updates.sync import sync_repair
 from ..snapshot import Snapshot
@@ -21,8 +21,8 @@ class RepairDraft:
     """
 
     metadata: MetadataTable
-    wanted: Wanted
-    moved: MovedKeys | None
+    expected: Wanted
+    index_delta: IndexDelta | None
     damaged: Sequence[str]
     instant: None = None
     expectations: Sequence[Expectation] = ()
@@ -30,7 +30,7 @@ class RepairDraft:
     written: Mapping[str, int] = field(default_factory=dict)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
-        instant, self.written = sync_repair(self.metadata, self.wanted, times, self.moved, self.damaged)
+        instant, self.written = sync_repair(self.metadata, self.expected, times, self.index_delta, self.damaged)
         self.done_at = instant if self.written else None
 
     def content(self, current: Snapshot) -> bytes:

@@ -36,7 +36,7 @@ from ..errors import (
 )
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Instant, State
-from .frame import AttemptFrame, Placed
+from .frame import AttemptFrame, ReadyCommit
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
 from .strays import claimed_files, committed_files
@@ -102,14 +102,14 @@ class StagedAttempt(AttemptFrame):
         # No other run takes up this attempt; and what is claimed at this time from now on, others claim.
         delete_checkpoints(self.table.storage, self.files.instant)
 
-    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:
         current.check_held()
         # The plan and its action are those of the version that the table had.
         VersionUnchanged(self.table.config.version).check(current)
         expect(current, draft)
         is_newest, skew = self._is_newest(current), self._settings.skew_millis
-        if draft.moved is not None and draft.moved.ahead and not is_newest:
-            raise NewerInstant(f"{current.storage.root}: the timeline has instants after {draft.moved.ahead}")
+        if draft.index_delta is not None and draft.index_delta.ahead and not is_newest:
+            raise NewerInstant(f"{current.storage.root}: the timeline has instants after {draft.index_delta.ahead}")
         ts = self._expected if is_newest else Times(current, skew).next()
         refuse_ahead(current, ts)
         name = current.timeline.layout.file_name(ts, self.instant.action, State.REQUESTED)
@@ -122,7 +122,7 @@ class StagedAttempt(AttemptFrame):
         self._files = frozenset(path_at(path, ts) for path in draft.paths)
         move_staged(current.storage, self.files, sorted(draft.paths), ts)
         # The time of completion waits for the slowest clock, unless the instant has just done so.
-        return Placed(current, draft.at(shown), skew if is_newest else 0)
+        return ReadyCommit(current, draft.at(shown), skew if is_newest else 0)
 
     def _committed(self, instant: Instant) -> None:
         self._shown, self._instant = None, instant
@@ -145,18 +145,18 @@ class StagedAttempt(AttemptFrame):
         if take_back(self._transaction, shown.ts, shown.action, self._settings):
             self._shown = None
 
-    def _refuse_taken_over(self, shown: Instant) -> None:
+    def _refuse_taken_over(self, instant: Instant) -> None:
         """Its attempt at the plan is not ours to roll back."""
         self._transaction.lease.check()
         table = refresh(self.table)
-        found = table.timeline.find(shown.ts, shown.action)
+        found = table.timeline.find(instant.ts, instant.action)
         if found is None or found.is_completed:
             return
-        name = lease_name(shown)
+        name = lease_name(instant)
         lease = None if name == self._transaction.name else read_lease(table.storage, name)
         is_begun = found.state is State.INFLIGHT and not self._is_begun
-        if is_begun or (lease is not None and lease.held) or rollbacks_of(table, shown.ts, ()):
-            raise TakenOver(f"{table.storage.root}: another process executes the plan {shown.ts}")
+        if is_begun or (lease is not None and lease.held) or rollbacks_of(table, instant.ts, ()):
+            raise TakenOver(f"{table.storage.root}: another process executes the plan {instant.ts}")
 
     def _take_back(self, error: BaseException) -> None:
         """Take the attempt back; where that fails, the next run does it. Raises PartlyDone when it is complete."""
@@ -179,7 +179,7 @@ class StagedAttempt(AttemptFrame):
             delete_staged(self.table.storage, self.files.instant)
             self._transaction.forget()
 
-    def _remove_moved(self, shown: Instant) -> bool:
+    def _remove_moved(self, instant: Instant) -> bool:
         """Delete the moved files, except those that are committed or claimed; whether this attempt has committed them.
 
         When this process was stopped for long, another one may have executed the plan, or rolled it back: readers would
@@ -187,12 +187,12 @@ class StagedAttempt(AttemptFrame):
         """
         ours, moved = False, self._files or frozenset()
         with suppress(HudiServicesError):
-            claimed = claimed_files(self.table, shown)
+            claimed = claimed_files(self.table, instant)
             now = refresh(self.table)
-            found = now.timeline.find(shown.ts, shown.action)
+            found = now.timeline.find(instant.ts, instant.action)
             if found is not None and found.is_completed:
-                claimed, ours = committed_files(self.table, found), self._has_completed(now, shown)
+                claimed, ours = committed_files(self.table, found), self._has_completed(now, instant)
             at_once(self.table.storage.delete_output, sorted(moved - claimed))
             if found is None:
-                delete_markers(self.table.storage, shown.ts)
+                delete_markers(self.table.storage, instant.ts)
         return ours

@@ -55,7 +55,7 @@ def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iter
     _remove(table, ts, paths, found)
 
 
-def _remove(table: Snapshot, ts: str, paths: Collection[str], found: Iterable[tuple[str, str]]) -> None:
-    bases = (parse_base_file(partition, name, 0) for partition, name in found)
+def _remove(table: Snapshot, ts: str, paths: Collection[str], files: Iterable[tuple[str, str]]) -> None:
+    bases = (parse_base_file(partition, name, 0) for partition, name in files)
     strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
     at_once(table.storage.delete_output, strays)

@@ -32,7 +32,7 @@ from ..errors import ConflictError, LockBusy, NothingToDo, PartlyDone
 from ..rollback.execution import pending_rollback
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Action, Instant, State
-from .frame import AttemptFrame, Placed
+from .frame import AttemptFrame, ReadyCommit
 from .strays import remove_marked_strays
 
 
@@ -124,15 +124,15 @@ class WriteAttempt(AttemptFrame):
         before: list[Callable[[], Any]] = [partial(draft.rehearse, self.table)]
         if self._repeats:
             before.append(partial(remove_marked_strays, self.table, self.ts, draft.paths))
-        elif draft.moved is None and not draft.pairs:
+        elif draft.index_delta is None and not draft.secondary_deltas:
             kinds = {True: self.table.log_naming.marker_kind, False: CREATE}
             self._marked = [Marker(one.stat.path, kinds[one.stat.is_log]) for one in draft.files]
         at_once(lambda do: do(), before)
 
-    def _placed(self, current: Snapshot, draft: CommitDraft) -> Placed:
+    def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:
         self._require_ours(current)
         expect(current, draft)
-        return Placed(current, draft, self._settings.skew_millis)
+        return ReadyCommit(current, draft, self._settings.skew_millis)
 
     def _require_ours(self, current: Snapshot) -> Instant:
         found = current.timeline.find(self.ts, self._action)

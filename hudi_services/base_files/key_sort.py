@@ -51,7 +51,7 @@ def sort_keys(keys: pa.Array) -> pa.Array:
     return pa.array(order)
 
 
-class SortedRows(Sequence[bytes]):
+class SortedBinary(Sequence[bytes]):
     """An ascending binary array as a sequence for `bisect`, which makes Python values of single rows only."""
 
     def __init__(self, array: pa.Array) -> None:

@@ -86,8 +86,8 @@ class KeyedBaseSlices(BaseFileSlices):
 
     keys: RowKeys
 
-    def open(self, one: FileSlice) -> KeyedBaseSlice:
-        base = self._base(one)
+    def open(self, file_slice: FileSlice) -> KeyedBaseSlice:
+        base = self._base(file_slice)
         footer, ranges = read_footer(self.storage, base.path, base.size or None, base.content)
         # Keys are texts of dates as readers see them.
         return KeyedBaseSlice(base.path, ranges, footer, self.keys).gregorian()

@@ -63,7 +63,7 @@ class Fingerprint:
         self._digest.update(body)
         self.seconds += time.perf_counter() - start
 
-    def add_facts(self, facts: "Facts", codec: ParquetCodec | None) -> None:
+    def add_facts(self, facts: "ChunkFacts", codec: ParquetCodec | None) -> None:
         """Add the facts of the chunk in the footer, and its `codec` when pages are taken as they are."""
         self._digest.update(repr((facts, codec)).encode())
 
@@ -72,7 +72,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ChunkFacts:
     """The facts of a chunk that readers take from its footer. `min` and `max` are raw bytes, both or neither."""
 
     num_values: int
@@ -86,7 +86,7 @@ class Facts:
         return self.min is not None or self.null_count == self.num_values
 
     @classmethod
-    def of(cls, chunk: ColumnChunk, *, ordered: bool) -> "Facts":
+    def of(cls, chunk: ColumnChunk, *, ordered: bool) -> "ChunkFacts":
         """The facts of a chunk. Bounds without an order mean nothing: they are left out of another file."""
         known = ordered and chunk.min is not None and chunk.max is not None
         return cls(chunk.num_values, *((chunk.min, chunk.max) if known else (None, None)), chunk.null_count)
@@ -103,7 +103,7 @@ def row_group_fingerprint(reader: BaseFileReader, index: int, *, file_name: str 
     with reader.held(index):
         for i, (leaf, chunk) in enumerate(zip(reader.schema.leaves, group.columns, strict=True)):
             codec, pages = _codec(chunk), _checked_pages(reader, index, i)
-            facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
+            facts = ChunkFacts.of(chunk, ordered=i in reader.ordered_leaves)
             if file_name is not None and leaf.path == (FILE_NAME_COLUMN,):
                 wanted = constant_pages(file_name.encode(), group.num_rows, nullable=leaf.max_def > 0)
                 found = [plain(page, codec, reader.full_path).content for page in pages]
@@ -116,8 +116,8 @@ def row_group_fingerprint(reader: BaseFileReader, index: int, *, file_name: str 
     return int(fingerprint)
 
 
-def _constant_facts(file_name: str, rows: int) -> Facts:
-    return Facts(rows, file_name.encode(), file_name.encode(), 0)
+def _constant_facts(file_name: str, rows: int) -> ChunkFacts:
+    return ChunkFacts(rows, file_name.encode(), file_name.encode(), 0)
 
 
 def can_be_copied(reader: BaseFileReader) -> bool:
@@ -196,7 +196,7 @@ class RowGroupCopier:
                 if self._file_name is not None and leaf.path == (FILE_NAME_COLUMN,):
                     group.chunks.append(self._constant(leaf, self._file_name, old.num_rows, chunk))
                 else:
-                    facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
+                    facts = ChunkFacts.of(chunk, ordered=i in reader.ordered_leaves)
                     group.chunks.append(self._copied(reader, (index, i), facts, fingerprint))
             for place, bounds in chunk_bounds(reader, index, self._untold_leaves(reader, old)).items():
                 self._known[len(self._groups), place] = bounds
@@ -210,7 +210,7 @@ class RowGroupCopier:
         return (indexed - reader.ordered_leaves).union(untold_leaves(self._target, row_group, self._ranged - made))
 
     def _copied(
-        self, reader: BaseFileReader, place: tuple[int, int], facts: Facts, fingerprint: Fingerprint
+        self, reader: BaseFileReader, place: tuple[int, int], facts: ChunkFacts, fingerprint: Fingerprint
     ) -> "_NewChunk":
         """The new chunk of the leaf at `place` (row group, leaf), with its pages written."""
         group, leaf = reader.row_groups[place[0]], reader.schema.leaves[place[1]]
@@ -298,7 +298,7 @@ class _NewChunk:
 
     leaf: Leaf
     codec: ParquetCodec
-    facts: Facts
+    facts: ChunkFacts
     num_values: int = 0
     uncompressed_bytes: int = 0
     compressed_bytes: int = 0

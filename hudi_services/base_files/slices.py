@@ -226,10 +226,10 @@ class CheckedTables(Protocol):
         Otherwise rows are what they are read as.
         """
 
-    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The pieces of one segment."""
 
-    def stored(self, one: Segment) -> Iterator[pa.Table]:
+    def stored(self, segment: Segment) -> Iterator[pa.Table]:
         """Pieces of a segment that is copied as it is stored: its record keys, and what decides about log records."""
 
     def expected(self) -> tuple[int, int]:
@@ -242,10 +242,10 @@ class CheckedTables(Protocol):
 class SliceSource(Protocol):
     """Opens the slices of one table; a plain value, which is sent to the executors."""
 
-    def open(self, one: FileSlice) -> SliceReader:
+    def open(self, file_slice: FileSlice) -> SliceReader:
         """A reader of a slice. Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable."""
 
-    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+    def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         """The result of `take` for the facts of a slice, then released. Raises CorruptFile and StorageError."""
 
     def as_of(self, instant: str | None, memory: int) -> "SliceSource":
@@ -257,7 +257,7 @@ class SliceSource(Protocol):
     def counting(self, instant: str) -> "SliceSource":
         """A source that also reads log records of `instant`, as if it were completed."""
 
-    def checked(self, one: FileSlice) -> FileSlice:
+    def checked(self, file_slice: FileSlice) -> FileSlice:
         """The slice, with what was read of it. Raises UnsupportedTable or CorruptFile for log files that cannot be
         merged.
 
@@ -279,12 +279,12 @@ class BaseFileSlices:
 
     storage: Storage
 
-    def open(self, one: FileSlice) -> "BaseFileSlice":
-        base = self._base(one)
+    def open(self, file_slice: FileSlice) -> "BaseFileSlice":
+        base = self._base(file_slice)
         return BaseFileSlice.open(self.storage, base.path, base.size or None, base.content)
 
-    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        base = self._base(one)
+    def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        base = self._base(file_slice)
         return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)), base.content)
 
     def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
@@ -293,17 +293,18 @@ class BaseFileSlices:
     def counting(self, instant: str) -> "BaseFileSlices":
         return self
 
-    def checked(self, one: FileSlice) -> FileSlice:
-        self._base(one)
-        return one
+    def checked(self, file_slice: FileSlice) -> FileSlice:
+        self._base(file_slice)
+        return file_slice
 
-    def _base(self, one: FileSlice) -> BaseFile:
-        if one.base_file is None or one.log_files:
+    def _base(self, file_slice: FileSlice) -> BaseFile:
+        if file_slice.base_file is None or file_slice.log_files:
             raise UnsupportedTable(
-                f"{self.storage.root}: the file slice {one.file_id} in partition {one.partition!r} has log files",
+                f"{self.storage.root}: the file slice {file_slice.file_id} in partition {file_slice.partition!r} has "
+                "log files",
                 hint="compact it with Apache Hudi first",
             )
-        return one.base_file
+        return file_slice.base_file
 
 
 class BaseFileSlice(BaseFileReader):
@@ -389,13 +390,15 @@ class _Stored:
     at_once: int | None
     merges: bool = False
 
-    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
-        assert one.index is not None, "all rows are in row groups"
-        return self.reader.pieces_as_read(one.index, self.columns, self.target, self.dictionary, at_once=self.at_once)
+    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        assert segment.index is not None, "all rows are in row groups"
+        return self.reader.pieces_as_read(
+            segment.index, self.columns, self.target, self.dictionary, at_once=self.at_once
+        )
 
-    def stored(self, one: Segment) -> Iterator[pa.Table]:
-        assert one.index is not None, "all rows are in row groups"
-        yield self.reader.read_row_group(one.index, [RECORD_KEY])
+    def stored(self, segment: Segment) -> Iterator[pa.Table]:
+        assert segment.index is not None, "all rows are in row groups"
+        yield self.reader.read_row_group(segment.index, [RECORD_KEY])
 
     def expected(self) -> tuple[int, int]:
         return 0, 0

@@ -192,9 +192,9 @@ def _version(key_values: Mapping[str, str]) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def _is_recent(found: ColumnStats) -> bool:
+def _is_recent(stats: ColumnStats) -> bool:
     """Whether the range of a leaf begins when both calendars count the same, or the leaf has no values."""
-    if not found.has_range or found.min is None:
-        return found.has_range
-    first = FIRST_DAY if found.type.kind is Kind.DATE else FIRST_SECOND * TICKS[found.type.unit]
-    return bool(found.min >= first)
+    if not stats.has_range or stats.min is None:
+        return stats.has_range
+    first = FIRST_DAY if stats.type.kind is Kind.DATE else FIRST_SECOND * TICKS[stats.type.unit]
+    return bool(stats.min >= first)

@@ -21,7 +21,7 @@ class Gone(Enum):
     REPLACED = "its file group was replaced"
 
 
-class Kept(Enum):
+class ReasonToKeep(Enum):
     """Why a slice stays: the first of the reasons that applies."""
 
     SAVEPOINT = "held by a savepoint"
@@ -47,20 +47,20 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Choice:
+class PartitionDecision:
     """The decision about the files of one partition."""
 
     partition: str
     names: list[str] = field(default_factory=list)
     """Names of the files to delete."""
     gone: dict[Gone, Tally] = field(default_factory=dict)
-    kept: dict[Kept, Tally] = field(default_factory=dict)
+    kept: dict[ReasonToKeep, Tally] = field(default_factory=dict)
 
     def drop(self, slice_: FileSlice, why: Gone) -> None:
         self.names += [file.name for file in slice_.files]
         self.gone.setdefault(why, Tally()).add(len(slice_.files), slice_.size)
 
-    def keep(self, slice_: FileSlice, why: Kept) -> None:
+    def keep(self, slice_: FileSlice, why: ReasonToKeep) -> None:
         self.kept.setdefault(why, Tally()).add(len(slice_.files), slice_.size)
 
 
@@ -81,12 +81,12 @@ class Rules:
 
 def choose(
     partition: str, groups: Mapping[str, Sequence[FileSlice]], replaced: Mapping[str, str], rules: Rules
-) -> Choice:
+) -> PartitionDecision:
     """Choose the files to delete in one partition.
 
     `groups` are all committed slices by file id, oldest first; `replaced` has the instants that replaced file groups.
     """
-    choice = Choice(partition)
+    choice = PartitionDecision(partition)
     for file_id, slices in groups.items():
         newest_first = list(reversed(slices))
         if file_id in replaced:
@@ -98,65 +98,65 @@ def choose(
     return choice
 
 
-def _choose_replaced(choice: Choice, slices: Iterable[FileSlice], at: str, rules: Rules) -> None:
+def _choose_replaced(choice: PartitionDecision, slices: Iterable[FileSlice], at: str, rules: Rules) -> None:
     for one in slices:
         if rules.policy is not Policy.FILE_VERSIONS and at >= rules.earliest:
-            choice.keep(one, Kept.REPLACED_SINCE)
+            choice.keep(one, ReasonToKeep.REPLACED_SINCE)
         elif _is_savepointed(one, rules):
-            choice.keep(one, Kept.SAVEPOINT)
+            choice.keep(one, ReasonToKeep.SAVEPOINT)
         elif _is_planned(one, rules):
-            choice.keep(one, Kept.PLANNED)
+            choice.keep(one, ReasonToKeep.PLANNED)
         else:
             choice.drop(one, Gone.REPLACED)
 
 
-def _choose_by_commits(choice: Choice, slices: Sequence[FileSlice], rules: Rules) -> None:
+def _choose_by_commits(choice: PartitionDecision, slices: Sequence[FileSlice], rules: Rules) -> None:
     newest = slices[0].base_instant
     last_before = next((one.base_instant for one in slices if one.base_instant < rules.earliest), None)
     for one in slices:
         if _is_savepointed(one, rules):
-            choice.keep(one, Kept.SAVEPOINT)
+            choice.keep(one, ReasonToKeep.SAVEPOINT)
         elif one.base_instant == newest:
-            choice.keep(one, Kept.NEWEST)
+            choice.keep(one, ReasonToKeep.NEWEST)
         elif one.base_instant == last_before:
-            choice.keep(one, Kept.LAST_BEFORE)
+            choice.keep(one, ReasonToKeep.LAST_BEFORE)
         elif _is_compacting(one, rules):
-            choice.keep(one, Kept.COMPACTION)
+            choice.keep(one, ReasonToKeep.COMPACTION)
         elif _is_planned(one, rules):
-            choice.keep(one, Kept.PLANNED)
+            choice.keep(one, ReasonToKeep.PLANNED)
         elif one.base_instant < rules.earliest:
             choice.drop(one, Gone.SUPERSEDED)
         else:
-            choice.keep(one, Kept.RETAINED)
+            choice.keep(one, ReasonToKeep.RETAINED)
 
 
-def _choose_by_versions(choice: Choice, slices: Sequence[FileSlice], rules: Rules) -> None:
+def _choose_by_versions(choice: PartitionDecision, slices: Sequence[FileSlice], rules: Rules) -> None:
     group = (slices[0].partition, slices[0].file_id)
     # The slice of the pending compaction counts as one version, whether the compaction completes or not.
     left = rules.versions - (group in rules.compacting)
     for one in slices:
         if _is_compacting(one, rules):
-            choice.keep(one, Kept.COMPACTION)
+            choice.keep(one, ReasonToKeep.COMPACTION)
         elif left > 0:
             left -= 1
-            choice.keep(one, Kept.VERSION)
+            choice.keep(one, ReasonToKeep.VERSION)
         elif _is_savepointed(one, rules):
-            choice.keep(one, Kept.SAVEPOINT)
+            choice.keep(one, ReasonToKeep.SAVEPOINT)
         elif _is_planned(one, rules):
-            choice.keep(one, Kept.PLANNED)
+            choice.keep(one, ReasonToKeep.PLANNED)
         else:
             choice.drop(one, Gone.SURPLUS)
 
 
-def _is_savepointed(one: FileSlice, rules: Rules) -> bool:
-    return bool(rules.savepointed) and any(file.name in rules.savepointed for file in one.files)
+def _is_savepointed(file_slice: FileSlice, rules: Rules) -> bool:
+    return bool(rules.savepointed) and any(file.name in rules.savepointed for file in file_slice.files)
 
 
-def _is_planned(one: FileSlice, rules: Rules) -> bool:
+def _is_planned(file_slice: FileSlice, rules: Rules) -> bool:
     """Whether a pending plan names a file of the slice. A plan may see a log file in another slice than a clean."""
-    return bool(rules.planned) and any((one.partition, file.name) in rules.planned for file in one.files)
+    return bool(rules.planned) and any((file_slice.partition, file.name) in rules.planned for file in file_slice.files)
 
 
-def _is_compacting(one: FileSlice, rules: Rules) -> bool:
-    base = rules.compacting.get((one.partition, one.file_id))
-    return base is not None and one.base_instant >= base
+def _is_compacting(file_slice: FileSlice, rules: Rules) -> bool:
+    base = rules.compacting.get((file_slice.partition, file_slice.file_id))
+    return base is not None and file_slice.base_instant >= base

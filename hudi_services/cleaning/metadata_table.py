@@ -20,7 +20,7 @@ from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata, encode_cleaner_plan
 from ..errors import CheckFailed, ConflictError
 from ..file_names import parse_data_file
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
 from ..model import BaseFile
 from ..options import Options, archive_keys, compaction_keys
 from ..timeline.instant import Action, Instant, State
@@ -92,8 +92,10 @@ def clean_metadata(metadata: MetadataTable, retention: Retention, times: Callabl
     return _execute(metadata.reload(), ts, times)
 
 
-def _is_ours(metadata: MetadataTable, one: Instant) -> bool:
-    return one.action is Action.CLEAN and _OURS.items() <= metadata.timeline.read_cleaner_plan(one).extra.items()
+def _is_ours(metadata: MetadataTable, instant: Instant) -> bool:
+    return (
+        instant.action is Action.CLEAN and _OURS.items() <= metadata.timeline.read_cleaner_plan(instant).extra.items()
+    )
 
 
 def _leaves_readers_alone(metadata: MetadataTable) -> bool:

@@ -15,9 +15,9 @@ from ..options import Options, clean_keys, computed, settings, value_of
 from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
-from .choice import Choice, Kept, Rules, Tally, choose
+from .choice import PartitionDecision, ReasonToKeep, Rules, Tally, choose
 from .retention import Horizon, Policy, Retention, horizon
-from .scope import SAVEPOINTS, PartitionRules, last_clean, partitions_to_look_at, removed_savepoints, savepoints
+from .scope import SAVEPOINTS, CleanedPartitionRules, last_clean, partitions_to_look_at, removed_savepoints, savepoints
 
 _BATCH = 64
 """Partitions that are listed at once."""
@@ -32,7 +32,7 @@ class CleanRules:
     """The rules of a clean plan."""
 
     retention: Retention = computed(_retention, Retention())
-    partitions: PartitionRules = settings(PartitionRules)
+    partitions: CleanedPartitionRules = settings(CleanedPartitionRules)
     trigger_commits: int = value_of(clean_keys.CLEAN_TRIGGER_COMMITS)
     """The number of commits completed since the last clean that a new plan requires."""
     empty_clean_hours: int | None = value_of(clean_keys.EMPTY_CLEAN_HOURS, lambda hours: hours if hours > 0 else None)
@@ -50,9 +50,9 @@ class CleanPlanning:
     """The number of partitions that were considered."""
     half_released: tuple[str, ...] = ()
     """Deleted savepoints that may have held files in partitions which were not considered."""
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[PartitionDecision] = field(default_factory=list)
     """The choices for the partitions that lose files."""
-    kept: dict[Kept, Tally] = field(default_factory=dict)
+    kept: dict[ReasonToKeep, Tally] = field(default_factory=dict)
     """The files that stay, over all partitions that were considered."""
 
 
@@ -95,20 +95,20 @@ def _choose_all(
     table: Snapshot,
     partitions: list[str],
     retention: Retention,
-    found: CleanPlanning,
+    planning: CleanPlanning,
     progress: Callable[[int, int], None],
 ) -> list[str]:
-    """Choose the files of all `partitions` into `found`; return the partitions of which nothing is left."""
+    """Choose the files of all `partitions` into `planning`; return the partitions of which nothing is left."""
     rules = Rules(
         retention.policy,
-        found.horizon.earliest.ts if found.horizon.earliest else "",
+        planning.horizon.earliest.ts if planning.horizon.earliest else "",
         retention.versions,
         frozenset(name for _, name in table.ledger.held),
         {one.group: one.base_instant for _, one in table.ledger.merged},
         table.ledger.planned,
     )
 
-    def look(partition: str) -> tuple[Choice, bool]:
+    def look(partition: str) -> tuple[PartitionDecision, bool]:
         groups = table.view.all_slices(partition)
         times = {file_id: table.view.replaced_at(partition, file_id) for file_id in groups}
         replaced = {file_id: at for file_id, at in times.items() if at is not None}
@@ -121,9 +121,9 @@ def _choose_all(
         for partition in batch:
             choice, no_live_group = look(partition)
             if choice.names:
-                found.choices.append(choice)
+                planning.choices.append(choice)
             for why, tally in choice.kept.items():
-                found.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
+                planning.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
             # Unlike Hudi, which does not consider that a savepoint may hold the last files.
             if no_live_group and not choice.kept and partition and not _has_other_files(table, choice):
                 emptied.append(partition)
@@ -131,7 +131,7 @@ def _choose_all(
     return emptied
 
 
-def _has_other_files(table: Snapshot, choice: Choice) -> bool:
+def _has_other_files(table: Snapshot, choice: PartitionDecision) -> bool:
     """Whether the folder holds data files that the clean does not delete: files of pending writes."""
     going = set(choice.names)
     stored = StorageLister(table.storage).files(choice.partition)
@@ -155,7 +155,7 @@ def _extra(table: Snapshot) -> dict[str, str]:
     return {SAVEPOINTS: ",".join(held)} if held else {}
 
 
-def _full_paths(table: Snapshot, choice: Choice) -> tuple[str, ...]:
+def _full_paths(table: Snapshot, choice: PartitionDecision) -> tuple[str, ...]:
     return tuple(table.storage.full_path(path_in(choice.partition, name)) for name in choice.names)
 
 
@@ -183,10 +183,10 @@ def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> st
     return f"{_count(completed, 'completed commit')}, and the last {retention.commits} are retained"
 
 
-def _why_nothing(found: CleanPlanning) -> str:
-    pending = found.horizon.held_back_by
+def _why_nothing(planning: CleanPlanning) -> str:
+    pending = planning.horizon.held_back_by
     held = f"; the pending {pending.action.value} {pending.ts} keeps everything that came after it" if pending else ""
-    return f"nothing can be deleted in the {_count(found.looked_at, 'partition')} that were planned for{held}"
+    return f"nothing can be deleted in the {_count(planning.looked_at, 'partition')} that were planned for{held}"
 
 
 def _count(number: int, what: str) -> str:

@@ -30,7 +30,7 @@ _NO_BASE = "null"
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRules:
+class CleanedPartitionRules:
     """Which partitions a clean may consider. Raises ConfigError for a filter with `incremental`, as Hudi does."""
 
     incremental: bool = value_of(clean_keys.CLEAN_INCREMENTAL)
@@ -68,7 +68,7 @@ def removed_savepoints(table: Snapshot, previous: CleanMetadata | None) -> set[s
 
 
 def partitions_to_look_at(
-    table: Snapshot, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
+    table: Snapshot, horizon: Horizon, policy: Policy, rules: CleanedPartitionRules, previous: CleanMetadata | None
 ) -> list[str]:
     """The paths of the partitions to consider, sorted; lists all partitions only when the timeline is not enough."""
     if policy is Policy.FILE_VERSIONS:
@@ -116,7 +116,7 @@ def _partitions(table: Snapshot, commits: Iterable[Instant], *, all_written: boo
     return found
 
 
-def _filtered(partitions: list[str], rules: PartitionRules) -> list[str]:
+def _filtered(partitions: list[str], rules: CleanedPartitionRules) -> list[str]:
     if rules.selected:
         return [partition for partition in partitions if partition in rules.selected]
     if rules.pattern:

@@ -29,8 +29,8 @@ for _command in COMMANDS:
     app.command(_command.name, help=_command.help)(_command.function())
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         print(f"{PROGRAM} {__version__}")
         raise typer.Exit
 

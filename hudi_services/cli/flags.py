@@ -37,7 +37,7 @@ class InputFormat(str, enum.Enum):
     ARROW = "arrow"
 
 
-class Planned(str, enum.Enum):
+class ServiceWithPlans(str, enum.Enum):
     """The services that have plans."""
 
     CLUSTERING = "clustering"
@@ -101,9 +101,9 @@ class Flags:
         "files, waits for a moment without a write in progress (with a lock, it does not wait), and leaves out what "
         "writers have changed; or first, so that writers keep out of the files of the plan.",
     )
-    planned: Planned = flag(
+    planned: ServiceWithPlans = flag(
         "--service",
-        default=Planned.CLUSTERING,
+        default=ServiceWithPlans.CLUSTERING,
         help="What to plan: a clustering, or a compaction of a merge-on-read table.",
     )
     strategy: str | None = flag(

@@ -68,7 +68,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupedRows:
     """Some rows of a list: their number, what they have in common, and which row one of them is."""
 
     count: int
@@ -154,7 +154,7 @@ def grouping_of(kind: type[Row], count: int, *, is_long: bool = False) -> Groupi
     return found if found is not None and count and (found.always or is_long or count > _LONG) else None
 
 
-def grouped(rows: Sequence[Values], how: Grouping, cell: Cell) -> list[Group]:
+def grouped(rows: Sequence[Values], how: Grouping, cell: Cell) -> list[GroupedRows]:
     """The groups of the rows, at most as many as a person reads: the last one may have rows of several kinds."""
     given_up: tuple[str, ...] = ()
     found = _divided(rows, how, given_up)
@@ -176,7 +176,7 @@ def _divided(rows: Sequence[Values], how: Grouping, given_up: Collection[str]) -
     return sorted(found.values(), key=lambda one: (ranks[one[0].get(how.first)], -len(one)))
 
 
-def _told(rows: Sequence[Values], how: Grouping, given_up: Collection[str], cell: Cell) -> Group:
+def _told(rows: Sequence[Values], how: Grouping, given_up: Collection[str], cell: Cell) -> GroupedRows:
     example = rows[0]
     kind = "".join(words.format(told) for field, words in how.kind if (told := _values(rows, field, cell)))
     sums: dict[str, int] = {
@@ -188,7 +188,7 @@ def _told(rows: Sequence[Values], how: Grouping, given_up: Collection[str], cell
     several = {field for field in given_up if field not in shown and len({row.get(field) for row in rows}) > 1}
     own = tuple(piece for piece in how.kind if piece[0] in several)
     places = (_words(example, pieces, cell) for pieces in (own, how.example))
-    return Group(len(rows), f"{kind} ({', '.join(added)})" if added else kind, ", ".join(filter(None, places)))
+    return GroupedRows(len(rows), f"{kind} ({', '.join(added)})" if added else kind, ", ".join(filter(None, places)))
 
 
 def _values(rows: Sequence[Values], field: str, cell: Cell) -> str:

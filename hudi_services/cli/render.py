@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import DEFAULT_SOURCE
-from ..runs.report import InOut, Report, State
+from ..runs.report import InOut, Report, RunState
 from ..runs.report_rows import Row, Value, Values
 from .grouping import Grouping, grouped, grouping_of
 from .terminal import harmless, harmless_json
@@ -22,11 +22,11 @@ _FOLDED = 30
 _NARROWEST = 20
 """The width of a folded column, in characters."""
 _ENDINGS = {
-    State.REQUESTED: "a plan was written",
-    State.COMPLETED: "done",
-    State.IDLE: "nothing to do",
-    State.PARTLY_DONE: "partly done",
-    State.FAILED: "failed",
+    RunState.REQUESTED: "a plan was written",
+    RunState.COMPLETED: "done",
+    RunState.IDLE: "nothing to do",
+    RunState.PARTLY_DONE: "partly done",
+    RunState.FAILED: "failed",
 }
 
 

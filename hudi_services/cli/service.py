@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..options import Layer, Options, lock_keys, resolve
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
-from ..runs.report import Report, State, TableFacts, sentence
+from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
 from ..urls import absolute_path, check_url, without_secrets
@@ -37,7 +37,7 @@ def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
-    if report.state is State.IDLE and flags.fail_if_idle:
+    if report.state is RunState.IDLE and flags.fail_if_idle:
         report.exit_code = _IDLE_EXIT_CODE
     return _publish(report, flags)
 
@@ -106,7 +106,7 @@ def _publish(report: Report, flags: Flags) -> int:
 def _print(report: Report, flags: Flags) -> bool:
     if flags.output_format is Format.JSON:
         text = render.as_json(report, ascii_only=not terminal.is_unicode(sys.stdout))
-    elif report.state is not State.FAILED or isinstance(report.error, CheckFailed):
+    elif report.state is not RunState.FAILED or isinstance(report.error, CheckFailed):
         # What a check found is what the operator asked for.
         text = render.as_tables(report, flags.verbose)
     else:
@@ -124,7 +124,7 @@ def _tell(report: Report, verbose: bool) -> bool:
     """Print the sentence about what went wrong, if anything did. Returns whether it could be printed."""
     message = sentence(report.error) if report.error else report.reason
     told = True
-    if report.state in (State.FAILED, State.PARTLY_DONE) and message:
+    if report.state in (RunState.FAILED, RunState.PARTLY_DONE) and message:
         told = terminal.fail(message, _hint(report, verbose))
     if report.error and verbose:
         lines = "".join(traceback.format_exception(report.error))
@@ -145,7 +145,7 @@ def _write_report(report: Report, path: str | None) -> bool:
             file.write(render.as_json(report))
     except OSError as error:
         # A failed run has one error to read already, and it may be this one.
-        if report.state is not State.FAILED:
+        if report.state is not RunState.FAILED:
             terminal.fail(f"the report could not be written to {path}: {error.strerror}", "")
         return False
     return True

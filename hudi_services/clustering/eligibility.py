@@ -9,7 +9,7 @@ from ..model import FileSlice
 from ..table.view import FileGroupId
 
 
-class Reason(enum.Enum):
+class ClusteringReason(enum.Enum):
     """Why a file slice is in the plan or not. A plan strategy may have its own reason for slices that it leaves out."""
 
     PICKED = "picked"
@@ -27,7 +27,7 @@ class Reason(enum.Enum):
     GROUP_CAP = "beyond the largest number of groups"
 
 
-WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
+WAITING = (ClusteringReason.BUDGET, ClusteringReason.GROUP_CAP)
 """The reasons of slices that the next plan may take."""
 
 
@@ -46,22 +46,22 @@ class Eligibility:
     half_hidden: Collection[FileGroupId] = frozenset()
     uncommitted: Collection[FileGroupId] = frozenset()
 
-    def exclusion(self, one: FileSlice) -> Reason | None:
+    def exclusion(self, file_slice: FileSlice) -> ClusteringReason | None:
         """Why a clustering may not rewrite the slice; None when it may."""
-        group = (one.partition, one.file_id)
+        group = (file_slice.partition, file_slice.file_id)
         if group in self.pending_compactions:
-            return Reason.PENDING_COMPACTION
+            return ClusteringReason.PENDING_COMPACTION
         if group in self.pending_clusterings:
-            return Reason.PENDING_CLUSTERING
+            return ClusteringReason.PENDING_CLUSTERING
         if group in self.half_hidden:
-            return Reason.HALF_HIDDEN
+            return ClusteringReason.HALF_HIDDEN
         if group in self.uncommitted:
-            return Reason.UNCOMMITTED
-        if one.base_bytes >= self.small_file_limit:
-            return Reason.TOO_LARGE
+            return ClusteringReason.UNCOMMITTED
+        if file_slice.base_bytes >= self.small_file_limit:
+            return ClusteringReason.TOO_LARGE
         return None
 
 
-def planned_size(one: FileSlice) -> int:
+def planned_size(file_slice: FileSlice) -> int:
     """The bytes that a slice counts in a plan: of its base file, as in Hudi; without one as a whole new base file."""
-    return one.base_file.size if one.base_file else FIRST_BASE_BYTES
+    return file_slice.base_file.size if file_slice.base_file else FIRST_BASE_BYTES

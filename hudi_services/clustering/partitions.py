@@ -20,7 +20,7 @@ class PartitionFilter(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRules:
+class ClusteredPartitionRules:
     """Which partitions a plan takes."""
 
     mode: PartitionFilter = value_of(clustering_keys.PARTITION_FILTER_MODE, PartitionFilter)
@@ -32,7 +32,7 @@ class PartitionRules:
     skip_latest: int = value_of(clustering_keys.SKIP_FROM_LATEST)
 
 
-def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:
+def select_partitions(partitions: Iterable[str], rules: ClusteredPartitionRules, now: datetime) -> list[str]:
     """The partitions that `rules` admit. `now` is in the table's time zone (DAY_ROLLING uses its hour)."""
     if rules.selected:
         chosen = sorted(set(rules.selected) & set(partitions))
@@ -43,20 +43,20 @@ def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: dat
     return _FILTERS[rules.mode](chosen, rules, now)
 
 
-def _recent_days(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+def _recent_days(partitions: list[str], rules: ClusteredPartitionRules, now: datetime) -> list[str]:
     newest = partitions[::-1][rules.skip_latest :]
     return newest[: rules.lookback] if rules.lookback > 0 else newest
 
 
-def _between(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+def _between(partitions: list[str], rules: ClusteredPartitionRules, now: datetime) -> list[str]:
     return [p for p in partitions if (not rules.begin or rules.begin <= p) and (not rules.end or p <= rules.end)]
 
 
-def _day_rolling(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+def _day_rolling(partitions: list[str], rules: ClusteredPartitionRules, now: datetime) -> list[str]:
     return [p for i, p in enumerate(partitions) if i % 24 == now.hour]
 
 
-_FILTERS: dict[PartitionFilter, Callable[[list[str], PartitionRules, datetime], list[str]]] = {
+_FILTERS: dict[PartitionFilter, Callable[[list[str], ClusteredPartitionRules, datetime], list[str]]] = {
     PartitionFilter.NONE: lambda partitions, rules, now: partitions,
     PartitionFilter.RECENT_DAYS: _recent_days,
     PartitionFilter.SELECTED_PARTITIONS: _between,

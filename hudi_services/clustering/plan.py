@@ -16,17 +16,17 @@ from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from ..options import Options, clustering_keys, computed, settings, value_of
 from ..options.value_types import is_code
-from ..rewriting.execution import EXECUTIONS, execution_called
+from ..rewriting.execution_strategies import EXECUTIONS, execution_called
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
-from ..rows.ordering import row_order
+from ..rows.row_order import row_order
 from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
-from .eligibility import Eligibility, Reason
-from .partitions import PartitionRules, select_partitions
-from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
+from .eligibility import ClusteringReason, Eligibility
+from .partitions import ClusteredPartitionRules, select_partitions
+from .selection import MOST_OUTPUTS, ClusteringSelection, PlannedGroup, SizeRules, select
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
@@ -53,7 +53,7 @@ class PlanRules:
     strategy for single files, as Hudi does, and for an execution strategy that cannot be loaded.
     """
 
-    partitions: PartitionRules = settings(PartitionRules)
+    partitions: ClusteredPartitionRules = settings(ClusteredPartitionRules)
     sizes: SizeRules = settings(SizeRules)
     sort: tuple[SortColumn, ...] = computed(_sort, ())
     execution_strategy: str = value_of(
@@ -79,11 +79,11 @@ class PlanRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedClustering:
     """A plan, or None and the reason `why_empty`; `files` and `bytes` count the input of the plan."""
 
     plan: ClusteringPlan | None
-    selection: Selection
+    selection: ClusteringSelection
     partitions_considered: int
     why_empty: str = ""
     in_buckets: bool = False
@@ -102,7 +102,7 @@ class Planned:
         return sum(group.outputs for group in self.selection.groups)
 
 
-def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planned:
+def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> PlannedClustering:
     """Plan a clustering of `table` as it is now. Nothing is written.
 
     `explain`: every file slice of the table gets a verdict, also in partitions that the filter leaves out. Raises
@@ -134,11 +134,11 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         return kept, unfit
 
     selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, fit, explain=explain)
-    selection.judge(alone, Reason.SINGLE_FILE.value)
+    selection.judge(alone, ClusteringReason.SINGLE_FILE.value)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
-        selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
+        selection.judge(table.view.latest_slices(partition), ClusteringReason.FILTERED_OUT.value)
     if not selection.groups:
-        return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
+        return PlannedClustering(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
     plan = ClusteringPlan(
         groups=tuple(_group(table.storage, group) for group in selection.groups),
@@ -147,7 +147,7 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         missing_partitions=tuple(left_out) or None,
         extra={_PLANNED_BY: __version__, **({_OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
     )
-    return Planned(plan, selection, len(chosen), in_buckets=in_buckets)
+    return PlannedClustering(plan, selection, len(chosen), in_buckets=in_buckets)
 
 
 def is_ours(plan: ClusteringPlan) -> bool:
@@ -208,11 +208,11 @@ def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
     )
 
 
-def _slice_info(storage: Storage, one: FileSlice) -> SliceInfo:
-    base = storage.full_path(one.base_file.path) if one.base_file else ""
+def _slice_info(storage: Storage, file_slice: FileSlice) -> SliceInfo:
+    base = storage.full_path(file_slice.base_file.path) if file_slice.base_file else ""
     # Newest first, as Hudi writes them.
-    logs = tuple(storage.full_path(log.path) for log in reversed(one.log_files))
-    return SliceInfo(one.partition, one.file_id, base, logs)
+    logs = tuple(storage.full_path(log.path) for log in reversed(file_slice.log_files))
+    return SliceInfo(file_slice.partition, file_slice.file_id, base, logs)
 
 
 def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[str, int]) -> str:
@@ -262,33 +262,39 @@ def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...
     return groups
 
 
-def _input(one: SliceInfo, source: str) -> FileSlice:
-    if one.bootstrap_file:
+def _input(planned: SliceInfo, source: str) -> FileSlice:
+    if planned.bootstrap_file:
         raise UnsupportedTable(
-            f"{source}: the slice of {one.file_id} in {one.partition} has a bootstrap file",
+            f"{source}: the slice of {planned.file_id} in {planned.partition} has a bootstrap file",
             hint="let Apache Hudi execute this plan",
         )
-    base = _named(one, one.data_file, source, parse_base_file) if one.data_file else None
-    named = (_named(one, path, source, parse_log_file) for path in one.log_files)
+    base = _named(planned, planned.data_file, source, parse_base_file) if planned.data_file else None
+    named = (_named(planned, path, source, parse_log_file) for path in planned.log_files)
     logs = tuple(sorted((log for log in named if log.suffix != CHANGE_DATA), key=log_order))
     if base is None and not logs:
-        raise CorruptFile(f"{source} names no file of {one.file_id} in partition {one.partition!r}", hint=_DROP_HINT)
+        raise CorruptFile(
+            f"{source} names no file of {planned.file_id} in partition {planned.partition!r}", hint=_DROP_HINT
+        )
     instant = base.instant if base is not None else logs[0].instant
-    return FileSlice(one.partition, one.file_id, instant, base, logs)
+    return FileSlice(planned.partition, planned.file_id, instant, base, logs)
 
 
 _DROP_HINT = "drop this plan with Apache Hudi and schedule a new one"
 Named = TypeVar("Named", BaseFile, LogFile)
 
 
-def _named(one: SliceInfo, path: str, source: str, parse: Callable[[str, str, int], Named | None]) -> Named:
-    """The file at `path`, which a plan names in the slice `one`. Raises CorruptFile."""
+def _named(planned: SliceInfo, path: str, source: str, parse: Callable[[str, str, int], Named | None]) -> Named:
+    """The file at `path`, which a plan names in the slice `planned`. Raises CorruptFile."""
     # By partition and name: a plan has full paths, and the table may have another path now (a link, s3 for s3a).
     folder, _, name = path.rpartition("/")
-    file = parse(one.partition, name, 0)
-    if file is None or not f"/{folder}".endswith(f"/{one.partition}".rstrip("/")) or file.file_id != one.file_id:
+    file = parse(planned.partition, name, 0)
+    if (
+        file is None
+        or not f"/{folder}".endswith(f"/{planned.partition}".rstrip("/"))
+        or file.file_id != planned.file_id
+    ):
         raise CorruptFile(
-            f"{source} names {path}, which is not a file of {one.file_id} in partition {one.partition!r}",
+            f"{source} names {path}, which is not a file of {planned.file_id} in partition {planned.partition!r}",
             hint=_DROP_HINT,
         )
     return file

@@ -9,9 +9,9 @@ from ..errors import ConfigError
 from ..model import FileSlice
 from ..options import Options, clustering_keys, computed, value_of
 from ..plugins import guarded, name_of
-from ..rewriting.execution import execution_called
+from ..rewriting.execution_strategies import execution_called
 from ..rewriting.inputs import Unfit
-from .eligibility import Eligibility, Reason, planned_size
+from .eligibility import ClusteringReason, Eligibility, planned_size
 from .strategies import PlanStrategy
 
 
@@ -78,7 +78,7 @@ MOST_OUTPUTS = 100_000
 
 
 @dataclass(slots=True)
-class Selection:
+class ClusteringSelection:
     """The groups of a plan, and the reasons why other slices are not in it.
 
     `reasons` counts file slices by reason. `left_out`: partitions that may still hold work, which Hudi's scheduler must
@@ -112,13 +112,13 @@ def select(
     fit: Fit | None = None,
     *,
     explain: bool = False,
-) -> Selection:
+) -> ClusteringSelection:
     """The groups of a plan over the latest `slices` of each partition.
 
     `fit` is asked only of groups that the limits let pass; None: all slices fit. `explain`: with a verdict of each
     slice. Raises ConfigError for a strategy that gives groups that are not allowed.
     """
-    selection = Selection(verdicts=[] if explain else None)
+    selection = ClusteringSelection(verdicts=[] if explain else None)
     found = [group for one in slices.values() for group in _of_partition(one, strategy, rules, eligibility, selection)]
     if rules.by_gain:
         found.sort(key=lambda group: -group.gain)
@@ -128,37 +128,37 @@ def select(
     for group in found:
         reason = None
         if len(taken) == rules.max_groups:
-            reason = Reason.GROUP_CAP
+            reason = ClusteringReason.GROUP_CAP
         elif rules.budget is not None and group.size > rules.budget:
             # A single file: the next plan could not take it either.
-            reason = Reason.LARGER_THAN_BUDGET
+            reason = ClusteringReason.LARGER_THAN_BUDGET
         elif budget is not None and group.size > budget:
-            reason = Reason.BUDGET
+            reason = ClusteringReason.BUDGET
         if reason is not None:
             selection.judge(group.slices, reason.value)
             left_out.add(group.partition)
             continue
         fitted = group if fit is None else _fitted(group, rules, fit, selection)
         if fitted is not None:
-            selection.judge(fitted.slices, Reason.PICKED.value, len(taken))
+            selection.judge(fitted.slices, ClusteringReason.PICKED.value, len(taken))
             taken.append(fitted)
             budget = None if budget is None else budget - fitted.size
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
     return selection
 
 
-def _fitted(group: PlannedGroup, rules: SizeRules, fit: Fit, into: Selection) -> PlannedGroup | None:
+def _fitted(group: PlannedGroup, rules: SizeRules, fit: Fit, into: ClusteringSelection) -> PlannedGroup | None:
     """The group without slices that cannot be rewritten; None when nothing is left to do."""
     kept, unfit = fit(group.slices)
     if not unfit:
         return group
     into.unfit += unfit
-    into.judge([one.slice for one in unfit], Reason.UNFIT.value)
+    into.judge([one.slice for one in unfit], ClusteringReason.UNFIT.value)
     if not kept:
         return None
     found = PlannedGroup(tuple(kept), _outputs(kept, rules))
     if _is_idle(found, rules):
-        into.judge(kept, Reason.SINGLE_FILE.value)
+        into.judge(kept, ClusteringReason.SINGLE_FILE.value)
         return None
     return found
 
@@ -172,7 +172,11 @@ def _is_idle(group: PlannedGroup, rules: SizeRules) -> bool:
 
 
 def _of_partition(
-    slices: Sequence[FileSlice], strategy: PlanStrategy, rules: SizeRules, eligibility: Eligibility, into: Selection
+    slices: Sequence[FileSlice],
+    strategy: PlanStrategy,
+    rules: SizeRules,
+    eligibility: Eligibility,
+    into: ClusteringSelection,
 ) -> Iterator[PlannedGroup]:
     eligible: list[FileSlice] = []
     for one in slices:
@@ -196,7 +200,7 @@ def _of_partition(
                 hint="set hoodie.clustering.plan.strategy.target.file.max.bytes to more",
             )
         if _is_idle(group, rules):
-            into.judge(members, Reason.SINGLE_FILE.value)
+            into.judge(members, ClusteringReason.SINGLE_FILE.value)
         elif members:
             yield group
     into.judge(list(left.values()), strategy.left_out)

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..model import FileSlice
 from ..packing import pack
 from ..plugins import guarded, load_class
-from .eligibility import Reason, planned_size
+from .eligibility import ClusteringReason, planned_size
 
 Range = tuple[Any, Any] | None
 """The least and the greatest value, which compare; None when they are not known, or all values are null."""
@@ -51,7 +51,7 @@ class PlanContext:
 class PlanStrategy(ABC):
     """A plan strategy, created once for each plan. Operators name a subclass of their own as `package.module:Class`."""
 
-    left_out = Reason.NOT_CHOSEN.value
+    left_out = ClusteringReason.NOT_CHOSEN.value
     """Why slices that are in no group are left out, in words that can follow "12 file slices: "."""
 
     def __init__(self, context: PlanContext) -> None:
@@ -72,9 +72,9 @@ class PlanStrategy(ABC):
 
 class BySize(PlanStrategy):
     def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
-        def order(one: FileSlice) -> tuple[int | str, ...]:
-            keys: dict[str, int | str] = {"SIZE": -planned_size(one), "INSTANT_TIME": one.base_instant}
-            return (*(keys[name] for name in self.context.sort_by), one.file_id)
+        def order(file_slice: FileSlice) -> tuple[int | str, ...]:
+            keys: dict[str, int | str] = {"SIZE": -planned_size(file_slice), "INSTANT_TIME": file_slice.base_instant}
+            return (*(keys[name] for name in self.context.sort_by), file_slice.file_id)
 
         return self.packed(sorted(slices, key=order))
 

@@ -61,8 +61,8 @@ class ValueRanges:
         self._footers.update(describe(self._table.slices, missing, _columns))
 
 
-def _columns(one: FileSlice, facts: SliceFacts) -> tuple[str, tuple[ColumnStats, ...]]:
-    return one.file_id, facts.columns
+def _columns(file_slice: FileSlice, facts: SliceFacts) -> tuple[str, tuple[ColumnStats, ...]]:
+    return file_slice.file_id, facts.columns
 
 
 def _of_record(record: StatsRecord) -> Range:

@@ -152,14 +152,14 @@ def write_datum(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
 
 
 def read_datum(
-    schema: AvroSchema, data: bytes, path: str, *, offset: int = 0, wanted: AvroSchema | None = None
+    schema: AvroSchema, data: bytes, path: str, *, offset: int = 0, readers_schema: AvroSchema | None = None
 ) -> dict[str, Any]:
     """The record whose binary form is exactly `data`, found at `offset` of `path`. Raises CorruptFile.
 
-    `wanted` is a schema of the same record with fewer fields: the other fields are skipped.
+    `readers_schema` is a schema of the same record with fewer fields: the other fields are skipped.
     """
     source = io.BytesIO(data)
-    reader_schema = None if wanted is None else wanted.parsed
+    reader_schema = None if readers_schema is None else readers_schema.parsed
     is_large = len(data) > _UNCOUNTED
     _budget.left = max(_LEAST_BUDGET, _BYTES_PER_BYTE * len(data))
     try:

@@ -53,10 +53,18 @@ class CompactionOperation:
         return tuple(filter(None, (self.base_file, *self.log_files)))
 
     @classmethod
-    def of(cls, one: FileSlice) -> "CompactionOperation":
+    def of(cls, file_slice: FileSlice) -> "CompactionOperation":
         """The operation that merges a slice as it is."""
-        logs = tuple(log.name for log in one.log_files)
-        return cls(one.partition, one.file_id, one.base_instant, one.base_name, logs, one.base_bytes, one.log_bytes)
+        logs = tuple(log.name for log in file_slice.log_files)
+        return cls(
+            file_slice.partition,
+            file_slice.file_id,
+            file_slice.base_instant,
+            file_slice.base_name,
+            logs,
+            file_slice.base_bytes,
+            file_slice.log_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

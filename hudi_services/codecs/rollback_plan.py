@@ -19,7 +19,7 @@ from .named_paths import check_files, check_partitions, outside
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackRequest:
+class PartitionRollback:
     """Files of one partition to delete, by full path, and log files to cancel with a command block (version 6).
 
     `file_id` and `base_instant` are "" when the request came from a listing.
@@ -38,7 +38,7 @@ class RollbackPlan:
 
     ts: str
     action: str
-    requests: tuple[RollbackRequest, ...]
+    requests: tuple[PartitionRollback, ...]
 
     @property
     def named(self) -> frozenset[tuple[str, str]]:
@@ -129,7 +129,7 @@ def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
         raise CorruptFile(f"{path} holds no rollback metadata: {e}") from e
 
 
-def _request_tree(request: RollbackRequest) -> dict[str, Any]:
+def _request_tree(request: PartitionRollback) -> dict[str, Any]:
     return {
         "partitionPath": request.partition,
         "fileId": request.file_id,
@@ -139,8 +139,8 @@ def _request_tree(request: RollbackRequest) -> dict[str, Any]:
     }
 
 
-def _request(tree: Mapping[str, Any]) -> RollbackRequest:
-    return RollbackRequest(
+def _request(tree: Mapping[str, Any]) -> PartitionRollback:
+    return PartitionRollback(
         partition=tree["partitionPath"],
         files=tuple(tree.get("filesToBeDeleted") or ()),
         file_id=tree.get("fileId") or "",

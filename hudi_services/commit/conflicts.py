@@ -8,8 +8,8 @@ from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, HudiServicesError, NeedsRecovery, NotFound
 from ..file_names import parse_data_file
+from ..metadata.metadata_table import being_built
 from ..metadata.records.keys import FILES
-from ..metadata.table import being_built
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId

@@ -14,7 +14,7 @@ from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex, renamed_records
 from ..metadata.record_index.locations import millis_of
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata_updates.delta_commit import Confirm
 from ..metadata_updates.sync import Change, rehearse_commit, sync_commit
 from ..model import CommitMetadata, WriteStat
@@ -55,23 +55,23 @@ class Draft(Protocol):
 class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
-    `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
-    indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
-    that of the commit, None for that of the table. `pairs` are the keys that came to each secondary
-    index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over from
-    earlier ones, `extra` is extra metadata of its own.
+    `index_delta` are the keys of the new files, for the record index; `expressions` are the files' records in the
+    expression indexes. `merged` are the log files (paths) that were merged into new files of their own file groups.
+    `schema` is that of the commit, None for that of the table. `secondary_deltas` are the keys that came to each
+    secondary index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over
+    from earlier ones, `extra` is extra metadata of its own.
     """
 
     instant: Instant
     operation: str
     files: Sequence[NewFile]
     replaced: Mapping[str, Sequence[str]] | None = None
-    moved: MovedKeys | None = None
+    index_delta: IndexDelta | None = None
     expressions: tuple[ComputedIndex, ...] = ()
     expectations: Sequence[Expectation] = ()
     merged: frozenset[str] = frozenset()
     schema: TableSchema | None = None
-    pairs: tuple[MovedKeys, ...] | None = None
+    secondary_deltas: tuple[IndexDelta, ...] | None = None
     rolling: RollingMetadata = field(default_factory=RollingMetadata)
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ class CommitDraft:
                 replace(one, stat=replace(one.stat, path=path))
                 for one, (_, _, path) in zip(self.files, names, strict=True)
             ],
-            moved=None if self.moved is None else replace(self.moved, written_millis=millis_of(ts)),
+            index_delta=None if self.index_delta is None else replace(self.index_delta, written_millis=millis_of(ts)),
             expressions=tuple(renamed_records(one, names, ts) for one in self.expressions),
             expectations=(),
         )
@@ -149,8 +149,8 @@ class CommitDraft:
             self.instant.ts,
             tuple(self.files),
             live,
-            self.moved,
-            self.pairs,
+            self.index_delta,
+            self.secondary_deltas,
             self.expressions,
             keys_stay=self.operation == COMPACT,
             replaces=any((self.replaced or {}).values()),

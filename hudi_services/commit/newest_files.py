@@ -18,7 +18,7 @@ from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
 from ..table.file_ledger import FileName, written_files, written_names
-from ..table.partitions import Files, KnownFiles
+from ..table.partitions import Files, ListedFiles
 from ..table.view import CHANGE_DATA, FileGroupId
 
 _Load = Callable[[Sequence[str]], None]
@@ -163,7 +163,7 @@ class _Sources:
             return f"{needed[0]} is to be deleted, and readers need it"
         # With the base files that are deleted already, or their log files would seem to belong to older slices.
         files = {**dict.fromkeys((*bases, *going), 0), **self._stored(partition)}
-        view = self._table.view.of_files(KnownFiles({partition: files}))
+        view = self._table.view.of_files(ListedFiles({partition: files}))
         for one in view.all_slices(partition).get(file_id, ()):
             taken = next((log.path for log in one.log_files if log.name in going), "")
             if taken and one.base_file is not None and one.base_file.name not in bases:

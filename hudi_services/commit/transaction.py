@@ -18,7 +18,7 @@ from typing import Any
 
 from ..concurrency import at_once
 from ..errors import AlreadyExists, StorageError
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
 from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Instant, State
 from .checkpoints import delete_checkpoints

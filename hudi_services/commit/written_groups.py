@@ -97,10 +97,10 @@ class AppendedGroups:
                 raise _planned_meanwhile(current, one, slice_now)
 
 
-def _planned_meanwhile(current: Snapshot, one: FileSlice, instant: str) -> StaleInput:
+def _planned_meanwhile(current: Snapshot, file_slice: FileSlice, instant: str) -> StaleInput:
     return StaleInput(
-        f"{current.storage.full_path(one.files[0].path)} is in the plan {instant}, which was made while it was written "
-        "to",
+        f"{current.storage.full_path(file_slice.files[0].path)} is in the plan {instant}, which was made while "
+        "it was written to",
         hint="nothing was committed; run again",
     )
 

@@ -39,20 +39,20 @@ def compacted_slices(table: Snapshot, plan: CompactionPlan, instant: Instant) ->
     return [_slice(one, slices[one.partition].get(one.file_id), source) for one in live]
 
 
-def _slice(planned: CompactionOperation, found: FileSlice | None, source: str) -> FileSlice:
-    stored = {file.name for file in found.files} if found is not None else set()
+def _slice(planned: CompactionOperation, file_slice: FileSlice | None, source: str) -> FileSlice:
+    stored = {file.name for file in file_slice.files} if file_slice is not None else set()
     missing = sorted({*planned.names} - stored)
-    if found is None or missing:
+    if file_slice is None or missing:
         raise CorruptFile(
             f"{source} names {missing[0] if missing else planned.file_id} in partition {planned.partition!r}, "
             "and readers do not see this file in its slice",
             hint="find out what happened to it: hudi-services validate",
         )
-    if found.base_name != planned.base_file:
+    if file_slice.base_name != planned.base_file:
         raise CorruptFile(
-            f"{source} names {planned.base_file or 'no base file'}, and the base file is {found.base_name}"
+            f"{source} names {planned.base_file or 'no base file'}, and the base file is {file_slice.base_name}"
         )
-    return found
+    return file_slice
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ..timeline.instant import Action, Instant
 from .strategies import BEYOND_IO, Limits, choose
 
 
-class Reason(enum.Enum):
+class CompactionReason(enum.Enum):
     """Why a file slice is in the plan or not; a strategy has its own reasons for slices that it leaves out."""
 
     PICKED = "picked"
@@ -46,7 +46,7 @@ class CompactionRules:
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedCompaction:
     """The slices of a plan, and every slice with the reason why it is in the plan or not."""
 
     slices: list[FileSlice] = field(default_factory=list)
@@ -90,13 +90,13 @@ def _last_compaction(table: Snapshot, *, requested: bool) -> Instant | None:
     return max(found, key=lambda one: one.ts, default=None)
 
 
-def build(table: Snapshot, rules: CompactionRules) -> Planned:
+def build(table: Snapshot, rules: CompactionRules) -> PlannedCompaction:
     """Plan a compaction of `table` as it is now. Nothing is written.
 
     Raises UnsupportedTable and CorruptFile for a slice that cannot be merged, and ConfigError for a strategy that does
     not fit the partitions.
     """
-    planned = Planned()
+    planned = PlannedCompaction()
     partitions = table.view.partitions()
     table.view.load(partitions)
     compactions, clusterings = table.ledger.groups_in_compactions, table.ledger.groups_in_clusterings()
@@ -108,15 +108,15 @@ def build(table: Snapshot, rules: CompactionRules) -> Planned:
             group = (partition, one.file_id)
             reason = None
             if group in compactions:
-                reason = Reason.PENDING_COMPACTION
+                reason = CompactionReason.PENDING_COMPACTION
             elif group in clusterings:
-                reason = Reason.PENDING_CLUSTERING
+                reason = CompactionReason.PENDING_CLUSTERING
             elif not one.log_files:
-                reason = Reason.NO_LOG_FILES
+                reason = CompactionReason.NO_LOG_FILES
             elif one.file_id in half_hidden:
-                reason = Reason.HALF_HIDDEN
+                reason = CompactionReason.HALF_HIDDEN
             elif group in uncommitted:
-                reason = Reason.UNCOMMITTED
+                reason = CompactionReason.UNCOMMITTED
             if reason is None:
                 eligible.append(one)
             else:
@@ -124,7 +124,7 @@ def build(table: Snapshot, rules: CompactionRules) -> Planned:
     choice = choose(rules.strategy, eligible, rules.limits)
     columns = TableColumns.of(table)
     planned.slices = list(choice.taken)
-    planned.judge(planned.slices, Reason.PICKED.value)
+    planned.judge(planned.slices, CompactionReason.PICKED.value)
     for why, slices in choice.left.items():
         planned.judge(slices, why)
     for _, unfit in at_once(lambda one: fitting(table.slices, [one], columns), planned.slices):

@@ -34,7 +34,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CompactionChoice:
     """The slices of a plan in order, and the other slices by the reason why the plan does not have them."""
 
     taken: Sequence[FileSlice]
@@ -47,7 +47,7 @@ FEW_FILES = "below the least number of log files"
 OLDER_DAY = "not in the newest partitions"
 
 
-def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> Choice:
+def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
     """Choose from the eligible `slices`, which are in the order of their partitions.
 
     Raises ConfigError for `day_based` when a partition is not a day.
@@ -55,37 +55,39 @@ def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> Choice
     return _STRATEGIES[strategy](slices, limits)
 
 
-def _by_log_bytes(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+def _by_log_bytes(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
     enough = [one for one in slices if one.log_bytes >= limits.log_bytes]
     found = _bounded(sorted(enough, key=lambda one: one.log_bytes, reverse=True), limits)
-    return Choice(found.taken, {**found.left, FEW_BYTES: [one for one in slices if one.log_bytes < limits.log_bytes]})
+    return CompactionChoice(
+        found.taken, {**found.left, FEW_BYTES: [one for one in slices if one.log_bytes < limits.log_bytes]}
+    )
 
 
-def _by_log_files(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+def _by_log_files(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
     enough = [one for one in slices if len(one.log_files) >= limits.log_files]
     found = _bounded(sorted(enough, key=lambda one: len(one.log_files), reverse=True), limits)
     few = [one for one in slices if len(one.log_files) < limits.log_files]
-    return Choice(found.taken, {**found.left, FEW_FILES: few})
+    return CompactionChoice(found.taken, {**found.left, FEW_FILES: few})
 
 
-def _bounded(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+def _bounded(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
     left = limits.io_megabytes
     for number, one in enumerate(slices):
         # As in Hudi: the slice that reaches the limit is the last one.
         left -= planned_io(one.base_bytes, one.log_bytes)
         if left <= 0:
-            return Choice(slices[: number + 1], {BEYOND_IO: slices[number + 1 :]})
-    return Choice(slices, {})
+            return CompactionChoice(slices[: number + 1], {BEYOND_IO: slices[number + 1 :]})
+    return CompactionChoice(slices, {})
 
 
-def _all(slices: Sequence[FileSlice], limits: Limits) -> Choice:
-    return Choice(slices, {})
+def _all(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
+    return CompactionChoice(slices, {})
 
 
-def _by_day(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+def _by_day(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:
     newest = sorted({one.partition for one in slices}, key=_day, reverse=True)[: limits.days]
     taken = [one for partition in newest for one in slices if one.partition == partition]
-    return Choice(taken, {OLDER_DAY: [one for one in slices if one.partition not in newest]})
+    return CompactionChoice(taken, {OLDER_DAY: [one for one in slices if one.partition not in newest]})
 
 
 def _day(partition: str) -> date:
@@ -102,7 +104,7 @@ def _day(partition: str) -> date:
     )
 
 
-_STRATEGIES: Mapping[str, Callable[[Sequence[FileSlice], Limits], Choice]] = {
+_STRATEGIES: Mapping[str, Callable[[Sequence[FileSlice], Limits], CompactionChoice]] = {
     "log_file_size": _by_log_bytes,
     "log_file_number": _by_log_files,
     "bounded_io": _bounded,

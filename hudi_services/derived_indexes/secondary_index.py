@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from ..base_files.slices import RECORD_KEY, SliceReader, SliceSource
 from ..errors import CorruptFile, UnsupportedTable
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..metadata.statistics.indexed_columns import read_definitions
-from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from ..parquet.conversion import natural
 from ..parquet.file_schema import Node
@@ -94,8 +94,8 @@ class SecondaryPairs:
     index: SecondaryIndex
     record_keys: pa.Array | None = None
 
-    def open(self, one: FileSlice) -> "PairReader":
-        return PairReader(self.source.open(one), self.index, self.record_keys)
+    def open(self, file_slice: FileSlice) -> "PairReader":
+        return PairReader(self.source.open(file_slice), self.index, self.record_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PairReader:
 
     reader: SliceReader
     index: SecondaryIndex
-    wanted: pa.Array | None = None
+    chosen_keys: pa.Array | None = None
     """The record keys of the rows that count; None for all."""
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
@@ -122,8 +122,8 @@ class PairReader:
             texts = pa.nulls(len(keys), pa.string())
             if leaf is not None:
                 texts = index.texts(rows.column(leaf.name).combine_chunks(), leaf)
-            if self.wanted is not None:
-                counts = pc.is_in(keys, self.wanted)
+            if self.chosen_keys is not None:
+                counts = pc.is_in(keys, self.chosen_keys)
                 keys, texts = keys.filter(counts), texts.filter(counts)
             if not index.by_value:
                 keys, texts = keys.filter(texts.is_valid()), texts.drop_null()

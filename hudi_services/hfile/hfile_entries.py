@@ -140,15 +140,17 @@ def _bounds(blocks: Sequence[Cursor], data: bytes) -> Offsets:
     return np.array(found)
 
 
-def _check_bounds(blocks: Sequence[Cursor], found: Offsets) -> None:
-    """Raise CorruptFile unless each block ends where an entry ends; `found`: where entries begin and end."""
+def _check_bounds(blocks: Sequence[Cursor], offsets: Offsets) -> None:
+    """Raise CorruptFile unless each block ends where an entry ends; `offsets`: where entries begin and end."""
     ends = np.cumsum([len(block.data) for block in blocks])
-    at = np.searchsorted(found, ends)
-    wrong = found[at] != ends
+    at = np.searchsorted(offsets, ends)
+    wrong = offsets[at] != ends
     if wrong.any():
         first = int(at[wrong][0])
         _fail(
-            blocks, int(found[first - 1]), f"an entry that ends {found[first] - ends[wrong][0]} bytes after its block"
+            blocks,
+            int(offsets[first - 1]),
+            f"an entry that ends {offsets[first] - ends[wrong][0]} bytes after its block",
         )
 
 

@@ -197,9 +197,9 @@ class HFileReader:
                 return
             yield from (pair for pair in self._read_entries(block).items() if pair[0].startswith(prefix))
 
-    def _check_count(self, found: int) -> None:
-        if found != self.entry_count:
-            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
+    def _check_count(self, count: int) -> None:
+        if count != self.entry_count:
+            self._cursor(self._data_end, 0).fail(f"{count} entries, and the trailer says {self.entry_count}")
 
     @cached_property
     def _index_rows(self) -> list[bytes]:

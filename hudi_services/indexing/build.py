@@ -12,13 +12,13 @@ from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_path, log_path
-from ..metadata.record_index.base_files import IndexBaseTask, WrittenBase, write_index_base
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import KeyRunRef, KeyTask, read_keys
 from ..metadata.record_index.locations import Location, millis_of
-from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.record_index.log_writing import IndexDelta, IndexLogTask, write_index_log
+from ..metadata.record_index.shard_base_file import IndexBaseTask, WrittenBase, write_index_base
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX, group_id
-from ..metadata.table import MetadataTable
 from ..metadata_updates.new_partition import LostWork, Placed, initial_instant, place_groups, why_unfit
 from ..model import FileSlice
 from ..packing import pack
@@ -36,7 +36,7 @@ from .checkpoints import (
     save_shard,
     shard_path,
 )
-from .sizing import GroupSizing, file_group_count
+from .shard_count import GroupSizing, file_group_count
 
 Progress = Callable[[str, int, int], None]
 
@@ -149,7 +149,7 @@ class Build:
             )
         number = self._next_log
         new_runs, old_runs = (self._runs(f"{number}-{which}", some) for which, some in (("new", added), ("old", gone)))
-        moved = MovedKeys(self._shards, new_runs, self._write_logs, old_runs)
+        moved = IndexDelta(self._shards, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
         self._read.update(added)
         others = [run for of_task in load_runs(self._storage).values() for run in of_task]
@@ -189,8 +189,8 @@ class Build:
     def _lost(self) -> WrittenBase | None:
         """A base file that has a checkpoint, but is neither in the work folder nor in the metadata table; else None."""
 
-        def is_lost(one: tuple[int, WrittenBase]) -> bool:
-            shard, base = one
+        def is_lost(written: tuple[int, WrittenBase]) -> bool:
+            shard, base = written
             places = (base.path, base_path(RECORD_INDEX, shard, self.plan.instant))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
@@ -206,9 +206,9 @@ class Build:
         done = load_runs(self._storage)
         return [number for number in range(len(self.plan.tasks)) if number not in done]
 
-    def _lacks(self, one: FileSlice) -> str:
+    def _lacks(self, file_slice: FileSlice) -> str:
         """The path of a file of the slice that does not exist any more; "" when all files exist."""
-        return next((file.path for file in one.files if self._storage.head(file.path) is None), "")
+        return next((file.path for file in file_slice.files if self._storage.head(file.path) is None), "")
 
     def _key_task(self, name: str, slices: Sequence[FileSlice]) -> KeyTask:
         dated = tuple((one, millis_of(one.base_instant)) for one in slices)
@@ -224,10 +224,10 @@ class Build:
         return IndexBaseTask(self._storage, shard_path(shard), self._metadata.writer_schema.text, shard, paths)
 
     def _log_task(
-        self, shard: int, number: int, moved: MovedKeys, others: Sequence[KeyRunRef], gone: frozenset[Location]
+        self, shard: int, number: int, delta: IndexDelta, others: Sequence[KeyRunRef], gone: frozenset[Location]
     ) -> IndexLogTask:
         new, old, other = (
-            tuple(r.path for r in runs if shard in r.rows) for runs in (moved.runs, moved.old_runs, others)
+            tuple(r.path for r in runs if shard in r.rows) for runs in (delta.runs, delta.old_runs, others)
         )
         path = log_work_path(shard, number)
         schema = self._metadata.writer_schema.text
@@ -240,8 +240,8 @@ class Build:
         return lambda done, total: self._progress(phase, done, total)
 
 
-def _place(one: FileSlice) -> Location:
-    return Location(one.partition, one.file_id, millis_of(one.base_instant))
+def _place(file_slice: FileSlice) -> Location:
+    return Location(file_slice.partition, file_slice.file_id, millis_of(file_slice.base_instant))
 
 
 def _noted_keys(numbered: tuple[int, KeyTask], token: str) -> None:

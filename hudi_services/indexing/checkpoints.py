@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..file_names import OWN_FOLDER, base_slice, parse_log_file
-from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_reading import KeyRunRef
+from ..metadata.record_index.shard_base_file import WrittenBase
 from ..model import FileSlice, LogFile
 from ..storage import Storage
 
@@ -167,11 +167,11 @@ def _count(number: Any) -> int:
     return number
 
 
-def _entry(one: FileSlice) -> list[Any]:
-    logs = [[log.name, log.size] for log in one.log_files]
-    if one.base_file is None:
-        return [one.partition, one.base_instant, None, logs]
-    return [one.partition, one.base_file.name, one.base_file.size, logs]
+def _entry(file_slice: FileSlice) -> list[Any]:
+    logs = [[log.name, log.size] for log in file_slice.log_files]
+    if file_slice.base_file is None:
+        return [file_slice.partition, file_slice.base_instant, None, logs]
+    return [file_slice.partition, file_slice.base_file.name, file_slice.base_file.size, logs]
 
 
 def _slice(partition: Any, name: Any, size: Any, logs: Any) -> FileSlice:

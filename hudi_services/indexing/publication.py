@@ -7,7 +7,7 @@ from typing import ClassVar
 from ..commit.drafts import TimesSource
 from ..commit.expectations import Expectation
 from ..errors import ConflictError
-from ..metadata.record_index.base_files import WrittenBase
+from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import publish_record_index
 from ..snapshot import Snapshot, refresh

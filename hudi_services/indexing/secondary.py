@@ -14,11 +14,11 @@ from ..commit.new_files import NewFiles
 from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, secondary_indexes
 from ..engine import Engine
 from ..file_names import written_slice
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata.record_index.shards import Shards
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
-from .keys import compared_runs, key_runs, log_writer, with_log
+from .new_keys import compared_runs, key_runs, log_writer, with_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ChangedGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRows:
+class StayingRows:
     """Rows of a slice that stay, with these record keys, while a write takes other rows of the keys away."""
 
     keys: pa.Array
@@ -45,8 +45,8 @@ class KeptRows:
 
 
 def moved_pairs(
-    engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGroups, kept: Sequence[KeptRows]
-) -> tuple[MovedKeys, ...]:
+    engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGroups, kept: Sequence[StayingRows]
+) -> tuple[IndexDelta, ...]:
     """The keys that came to each secondary index of the table, and those that went; those of `kept` rows stay.
 
     Raises UnsupportedTable for values that have no known texts, CorruptFile and StorageError.
@@ -61,9 +61,9 @@ def _moved(
     table: Snapshot,
     files: NewFiles,
     groups: ChangedGroups,
-    kept: Sequence[KeptRows],
+    kept: Sequence[StayingRows],
     index: SecondaryIndex,
-) -> MovedKeys:
+) -> IndexDelta:
     assert table.metadata is not None, "its metadata table has the index"
     shards = Shards.of_groups(table.metadata.file_groups(index.partition))
     runs = key_runs(engine, table, shards, f"{files.scratch}/{index.partition}", index.hashed_part)
@@ -80,4 +80,4 @@ def _moved(
     for name, source, changes in (("updated-", after, updated), ("appended-", grown, appended)):
         more, less = compared_runs(runs, before, source, changes, name)
         came, went = came + more, went + less
-    return MovedKeys(shards, came, log_writer(engine, "write secondary indexes"), went, index=index.partition)
+    return IndexDelta(shards, came, log_writer(engine, "write secondary indexes"), went, index=index.partition)

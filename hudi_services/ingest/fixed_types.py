@@ -20,7 +20,7 @@ from ..model import FileSlice
 from ..runs.rewrite_tasks import indexed_columns
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
-from ..writing.index import IndexType
+from ..writing.write_index import IndexType
 
 
 def fixed_types(table: Snapshot, index: IndexType, compared: Collection[str]) -> dict[str, str]:

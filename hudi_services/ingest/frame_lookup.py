@@ -32,13 +32,13 @@ from ..model import FileSlice
 from ..packing import pack
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..writing.assignment import Assigner, KnownKeys
+from ..writing.assignment import Assigner, DuplicatePolicy
 from ..writing.distinct_rows import DistinctRows
-from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
 from ..writing.keys_of_files import StoredKeys, Wanted, keys_of, scope_of
 from ..writing.row_store import Place, RowStore, joined
 from ..writing.tagging import KeyRange
+from ..writing.write_index import Index
 from .frame_pieces import Labelled, divided, pieces_of, runs_of
 from .write_rows import KeepTask, Progress
 
@@ -58,14 +58,14 @@ class AssignTask:
     table: Snapshot
     keep: KeepTask
     index: Index
-    known: KnownKeys
+    known: DuplicatePolicy
     rule: MergeRule
     table_name: str
 
     @property
     def stores_keys(self) -> bool:
         """Whether the keys of files come with the rows."""
-        return self.known is not KnownKeys.WRITE and self.index.reads_files(exact=self.known.is_exact)
+        return self.known is not DuplicatePolicy.WRITE and self.index.reads_files(exact=self.known.is_exact)
 
     @property
     def live(self) -> bool:
@@ -120,7 +120,7 @@ class ReadTask:
 
     storage: Storage
     source: SliceSource
-    wanted: Wanted
+    keys: Wanted
     by_footer: bool
     live: bool
     division: Division
@@ -184,7 +184,7 @@ def read_keys(task: ReadTask, slices: Labelled, token: str) -> Labelled:
     def keys() -> Iterator[tuple[Place, pa.Table]]:
         for batch, _ in slices:
             for one in batch:
-                tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
+                tables = keys_of(task.storage, task.source, one, task.keys, by_footer=task.by_footer, live=task.live)
                 yield from ((StoredKeys.place(one), table) for table in joined(tables))
 
     return divided(keys(), task.division.numbers)

@@ -26,13 +26,13 @@ from ..rows.memory import TaskMemory
 from ..runs.request import WriteOperation
 from ..snapshot import Snapshot
 from ..table.partition_metafile import create_metafiles
-from ..writing.assignment import Assigned, KnownKeys
-from ..writing.base_files import InsertTask
+from ..writing.assignment import Assigned, DuplicatePolicy
 from ..writing.distinct_rows import DistinctRows
-from ..writing.file_keys import with_keys
-from ..writing.index import Index
+from ..writing.inserted_files import InsertTask
+from ..writing.row_keys import with_keys
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.write_form import WriteForm
+from ..writing.write_index import Index
 from .frame_lookup import AssignTask, looked_up
 from .frame_pieces import Labelled, number_of, pieces_of
 from .write_rows import KeepTask, Progress
@@ -70,7 +70,7 @@ class BulkRows:
         self._progress = progress
 
     @contextmanager
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[None]:
+    def assigned(self, table: Snapshot, index: Index, known: DuplicatePolicy) -> Iterator[None]:
         yield None
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
@@ -144,7 +144,7 @@ class FrameRows:
             one.release()
 
     @contextmanager
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[Assigned]:
+    def assigned(self, table: Snapshot, index: Index, known: DuplicatePolicy) -> Iterator[Assigned]:
         if self.rule is None:
             yield Assigned(self.kept.store)
             return
@@ -243,14 +243,14 @@ class WriteAll:
     memory: TaskMemory
 
 
-def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[Written, Checksum]]:
+def write_task(write: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[Written, Checksum]]:
     """Write the bucket or file group of one task, and give the checksum of its rows.
 
     Raises CheckFailed for another number of rows than was counted.
     """
-    task = wanted.tasks[number_of(token)]
+    task = write.tasks[number_of(token)]
     checked = Checksum()
-    with RowStore(wanted.memory.limit // 4) as store:
+    with RowStore(write.memory.limit // 4) as store:
         for place, table in rows:
             store.add(place, table)
             checked += checksum(table)

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from ..base_files.key_runs import KeyRun
 from ..base_files.slices import SliceSource
-from ..indexing.secondary import KeptRows
+from ..indexing.secondary import StayingRows
 from ..metadata.record_index.key_hash import HUDI, spread
 from ..metadata.record_index.key_reading import KeyRunRef, write_located
 from ..metadata.record_index.locations import Location, millis_of
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata.record_index.lookup import look_up
 from ..model import FileSlice
 from ..snapshot import Snapshot
@@ -43,32 +43,32 @@ Searched: TypeAlias = tuple[SliceSource, Sequence[FileSlice]]
 
 def kept_keys(
     table: Snapshot,
-    moved: MovedKeys,
+    delta: IndexDelta,
     folder: str,
     changed: Collection[FileGroupId],
     after: Sequence[Searched] | None,
-) -> tuple[MovedKeys, list[KeptRows]]:
-    """`moved` without the keys that go and are kept all the same, and the rows that keep them.
+) -> tuple[IndexDelta, list[StayingRows]]:
+    """`delta` without the keys that go and are kept all the same, and the rows that keep them.
 
     `changed` are the file groups of the write, `after` their slices after it: these and all other live slices are
     searched; None: no file is. `folder` takes a run of the keys. More than a million keys are not looked up, and more
     than 100,000, or in more than 10,000 files, not searched for. Raises CorruptFile and StorageError.
     """
-    count = sum(rows for run in moved.old_runs for rows in run.rows.values())
-    if moved.shards.is_partitioned or not 0 < count <= _MOST_LOOKED_UP:
+    count = sum(rows for run in delta.old_runs for rows in run.rows.values())
+    if delta.shards.is_partitioned or not 0 < count <= _MOST_LOOKED_UP:
         # In an index of each partition a key has an entry for each of its rows.
-        return moved, []
-    gone = _keys(table.storage, moved.old_runs)
-    gone = gone.filter(pc.invert(pc.is_in(gone, _keys(table.storage, moved.runs))))
+        return delta, []
+    gone = _keys(table.storage, delta.old_runs)
+    gone = gone.filter(pc.invert(pc.is_in(gone, _keys(table.storage, delta.runs))))
     named, rest = _looked_up(table, gone, changed)
-    found = [KeptRows(keys, table.slices, one) for one, keys in named.items()]
+    found = [StayingRows(keys, table.slices, one) for one, keys in named.items()]
     if after is not None and 0 < len(rest) <= _MOST_SEARCHED:
         others = [one for one in table.view.live_slices() if (one.partition, one.file_id) not in changed]
         if len(others) <= _MOST_FILES:
             found += _searched(table.storage, [*after, (table.slices, others)], rest)
     if not found:
-        return moved, []
-    shards = moved.shards.of("")
+        return delta, []
+    shards = delta.shards.of("")
     located = [
         (shards[number], key, Location(one.slice.partition, one.slice.file_id, millis_of(one.slice.base_instant)))
         for one in found
@@ -76,7 +76,7 @@ def kept_keys(
     ]
     run = write_located(table.storage, f"{folder}/kept.arrow", located)
     # Written again, they are not deleted.
-    return replace(moved, runs=(*moved.runs, run)), found
+    return replace(delta, runs=(*delta.runs, run)), found
 
 
 def _keys(storage: Storage, runs: Iterable[KeyRunRef]) -> pa.Array:
@@ -113,12 +113,12 @@ def _looked_up(
     return elsewhere, keys.filter(pa.array(~is_placed))
 
 
-def _searched(storage: Storage, where: Sequence[Searched], keys: pa.Array) -> list[KeptRows]:
+def _searched(storage: Storage, where: Sequence[Searched], keys: pa.Array) -> list[StayingRows]:
     """The keys by a slice that has them."""
-    found: list[KeptRows] = []
+    found: list[StayingRows] = []
     for source, slices in where:
         for tagged in tag_keys(storage, source, slices, keys, by_footer=True, live=True):
-            found.append(KeptRows(keys.take(pa.array(tagged.positions)), source, tagged.slice))
+            found.append(StayingRows(keys.take(pa.array(tagged.positions)), source, tagged.slice))
     # Of a key in several slices the first one has the entry.
     known = pa.array([], pa.string())
     distinct = []

@@ -31,7 +31,7 @@ from ..commit.written_groups import (
 from ..derived_indexes.secondary_index import check_columns, has_key_indexes
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
-from ..indexing.keys import record_shards
+from ..indexing.new_keys import record_shards
 from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
 from ..options import clean_keys, commit_keys, writing_keys
@@ -44,9 +44,8 @@ from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot, refresh
 from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action, State
-from ..writing.assignment import Assigned, KnownKeys
+from ..writing.assignment import Assigned, DuplicatePolicy
 from ..writing.buckets import check_groups
-from ..writing.index import bucket_index, index_type, write_index
 from ..writing.row_store import Place
 from ..writing.sizing import (
     Bucket,
@@ -56,6 +55,7 @@ from ..writing.sizing import (
     small_files,
     telling_commits,
 )
+from ..writing.write_index import bucket_index, index_type, write_index
 from .write_report import show_prospect, show_written
 from .write_rows import WriteRows
 from .write_settings import bulk_sort, commit_metadata, known_keys
@@ -240,7 +240,7 @@ class WriteRun:
     def _assigned(self, table: Snapshot) -> Iterator[Assigned | None]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
         index = write_index(self._wanted.options, table.config, record_shards(table))
-        known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
+        known = known_keys(self._wanted.options, self._wanted.operation) or DuplicatePolicy.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.
             by_log = table.config.is_merge_on_read
@@ -334,8 +334,8 @@ class WriteRun:
             self._wanted.operation.name,
             written,
             replaced=ids if self._wanted.operation.replaces else None,
-            moved=moved,
-            pairs=pairs,
+            index_delta=moved,
+            secondary_deltas=pairs,
             expressions=self._indexes.records(engine, table, attempt.files, stats),
             expectations=(
                 VersionUnchanged(self._table.config.version),

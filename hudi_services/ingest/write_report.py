@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ..model import FileSlice
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
-from ..runs.report import Check, CheckResult, InOut, Report
+from ..runs.report import CheckResult, InOut, NamedCheck, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
 from .write_rows import WriteRows
 from .write_tasks import WriteTask, Written
@@ -93,4 +93,4 @@ def show_written(
     report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
     checked = sum((result.checked for result in results), start=Checksum())
     detail = f"{checked} read back from the new files"
-    report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+    report.checks.append(NamedCheck("row conservation", CheckResult.PASSED, detail))

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..concurrency import at_once
-from ..keygen.keys import KeyMaker
+from ..keygen.key_maker import KeyMaker
 from ..merging.rules import DeleteMarker, MergeRule
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot
-from ..writing.assignment import Assigned, Assigner, KnownKeys
+from ..writing.assignment import Assigned, Assigner, DuplicatePolicy
 from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
-from ..writing.file_keys import FileKeys, with_keys
-from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
+from ..writing.row_keys import FileKeys, with_keys
 from ..writing.row_store import CountedRows, RowStore
-from ..writing.schema import WriterSchema
+from ..writing.write_index import Index
+from ..writing.writer_schema import WriterSchema
 from .write_tasks import WriteTask, Written
 
 _LEAST_MEMORY = 512 << 20
@@ -78,7 +78,9 @@ class WriteRows(Protocol):
     def task_memory(self) -> TaskMemory:
         """The memory of each task."""
 
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> AbstractContextManager[Assigned | None]:
+    def assigned(
+        self, table: Snapshot, index: Index, known: DuplicatePolicy
+    ) -> AbstractContextManager[Assigned | None]:
         """The rows by where they go in `table`; those of an operation that looks for no keys are inserts as they are.
 
         None where rows are assigned by the tasks that write them. Raises what `Assigner.assign` raises.
@@ -107,7 +109,7 @@ class LocalRows:
         return TaskMemory(self.limit // self._at_once)
 
     @contextmanager
-    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[Assigned]:
+    def assigned(self, table: Snapshot, index: Index, known: DuplicatePolicy) -> Iterator[Assigned]:
         if self._distinct is None:
             yield Assigned(self.kept.store)
             return

@@ -2,26 +2,26 @@
 
 from ..errors import ConfigError
 from ..options import Options, clean_keys, lock_keys, writing_keys
-from ..rows.output import RECORD_KEY_FIELD
+from ..rows.file_output import RECORD_KEY_FIELD
 from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
-from ..writing.assignment import KnownKeys
+from ..writing.assignment import DuplicatePolicy
 
 _BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
 """The sort modes that sort by record key."""
 
 
-def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
+def known_keys(options: Options, operation: WriteOperation) -> DuplicatePolicy | None:
     """What a write does with rows whose keys are there; None where keys make no difference."""
     if operation.looks_up:
-        return KnownKeys.MERGE
+        return DuplicatePolicy.MERGE
     policy = options[writing_keys.DUPLICATE_POLICY]
     if options[writing_keys.DROP_DUPLICATES] and policy == "NONE":
         policy = "DROP"
     if operation is WriteOperation.INSERT and policy != "NONE":
-        return KnownKeys[policy]
+        return DuplicatePolicy[policy]
     combines = options[writing_keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
-    return KnownKeys.WRITE if combines else None
+    return DuplicatePolicy.WRITE if combines else None
 
 
 def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, ...]:

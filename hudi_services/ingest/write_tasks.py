@@ -22,13 +22,13 @@ from ..snapshot import Snapshot
 from ..table.new_logs import LogNames
 from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
-from ..writing.base_files import InsertTask, write_inserts
+from ..writing.inserted_files import InsertTask, write_inserts
 from ..writing.kept_rows import KeptRows
 from ..writing.row_store import Place, Portion, RowStore
-from ..writing.schema import WriterSchema
 from ..writing.sizing import Bucket
 from ..writing.updated_files import UpdateTask, write_updates
 from ..writing.write_form import WriteForm
+from ..writing.writer_schema import WriterSchema
 
 _BLOCK_SHARE = 8
 """A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
@@ -150,7 +150,7 @@ class WriteTasks:
         """Whether updates and deletes go to log files."""
         return self._table.config.is_merge_on_read
 
-    def _append(self, number: int, one: FileSlice, inserts: Portion | None = None) -> WriteTask:
+    def _append(self, number: int, file_slice: FileSlice, inserts: Portion | None = None) -> WriteTask:
         table, assigned = self._table, self._assigned
         assert isinstance(table.slices, MergedSlices), "log files are those of merge-on-read tables"
         count = 0 if inserts is None else inserts.count or 0
@@ -158,8 +158,8 @@ class WriteTasks:
             storage=table.storage,
             instant=self._form.instant,
             number=number,
-            appended=one,
-            log=self._log_names(one.partition).next(one, self._log_token(number)),
+            appended=file_slice,
+            log=self._log_names(file_slice.partition).next(file_slice, self._log_token(number)),
             marker_kind=table.log_naming.marker_kind,
             # Inserts need no rule.
             rule=self._rule or MergeRule(),
@@ -171,8 +171,8 @@ class WriteTasks:
             ranged=self._form.ranged,
             source=table.slices,
         )
-        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
-        return WriteTask(task, portions, count, assigned.count(one))
+        portions = (*assigned.portions(file_slice), *([inserts] if inserts is not None else []))
+        return WriteTask(task, portions, count, assigned.count(file_slice))
 
     def _log_token(self, number: int) -> str:
         """The write token of a log file, which no other write uses: on version 6 the name has no instant.
@@ -192,23 +192,23 @@ class WriteTasks:
             )
         return self._names[partition]
 
-    def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
+    def _update(self, number: int, file_slice: FileSlice, inserts: Portion | None) -> WriteTask:
         """The next slice of a file group, which may get inserts: none of their keys is in it."""
         assigned = self._assigned
         count = 0 if inserts is None else inserts.count or 0
         task = UpdateTask(
             self._form,
             number=number,
-            updated=one,
-            changes=assigned.count(one),
-            change_bytes=assigned.size(one),
+            updated=file_slice,
+            changes=assigned.count(file_slice),
+            change_bytes=assigned.size(file_slice),
             inserts=count,
             insert_bytes=0 if inserts is None else assigned.size_of_inserts(inserts.place, count),
             # Inserts need no rule.
             rule=self._rule or MergeRule(),
             file_keys=self._file_keys,
         )
-        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
+        portions = (*assigned.portions(file_slice), *([inserts] if inserts is not None else []))
         return WriteTask(task, portions, count, task.changes)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from ..attempts.write_attempt import WriteAttempt
 from ..engine import Engine
 from ..file_names import written_slice
-from ..indexing.keys import moved_keys, record_shards, with_log
-from ..indexing.secondary import ChangedGroups, KeptRows, moved_pairs
-from ..metadata.record_index.log_writing import MovedKeys
+from ..indexing.new_keys import moved_keys, record_shards, with_log
+from ..indexing.secondary import ChangedGroups, StayingRows, moved_pairs
+from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice, WriteStat
 from ..table.view import FileGroupId
 from .kept_keys import Searched, kept_keys
@@ -32,13 +32,13 @@ class WrittenKeys:
 
     def of_indexes(
         self, engine: Engine, attempt: WriteAttempt, groups: int
-    ) -> tuple[MovedKeys | None, tuple[MovedKeys, ...]]:
+    ) -> tuple[IndexDelta | None, tuple[IndexDelta, ...]]:
         """The record keys that are new or gone, None without a record index; the same for each secondary index.
 
         A new partition of the table gets `groups` file groups of a partitioned record index.
         """
         moved = self._record_keys(engine, attempt, groups)
-        kept: list[KeptRows] = []
+        kept: list[StayingRows] = []
         if moved is not None:
             changed = {_group(one) for some in (self.before, self.replaced, self.appended) for one in some}
             changed.update(map(_group, self.stats))
@@ -51,7 +51,7 @@ class WrittenKeys:
         grown = [with_log(one, log) for one, log in self._logs]
         return [(attempt.files.source, bases), (attempt.table.slices.counting(attempt.files.instant), grown)]
 
-    def _record_keys(self, engine: Engine, attempt: WriteAttempt, groups: int) -> MovedKeys | None:
+    def _record_keys(self, engine: Engine, attempt: WriteAttempt, groups: int) -> IndexDelta | None:
         shards = record_shards(attempt.table)
         if shards is None:
             return None
@@ -65,7 +65,7 @@ class WrittenKeys:
         grown = [(one, log) for one, log in self._logs if log.num_deletes or one.log_files or self.by_bucket]
         return moved_keys(engine, attempt.table, shards, attempt.files, written, self.replaced, rewritten, grown)
 
-    def _pairs(self, engine: Engine, attempt: WriteAttempt, kept: Sequence[KeptRows]) -> tuple[MovedKeys, ...]:
+    def _pairs(self, engine: Engine, attempt: WriteAttempt, kept: Sequence[StayingRows]) -> tuple[IndexDelta, ...]:
         bases = {**self._bases}
         updated = [(one, bases.pop(_group(one))) for one in self.before]
         groups = ChangedGroups([*bases.values()], self.replaced, updated, self._logs)
@@ -81,5 +81,5 @@ class WrittenKeys:
         return [(one, logs[_group(one)]) for one in self.appended]
 
 
-def _group(one: FileSlice | WriteStat) -> FileGroupId:
-    return one.partition, one.file_id
+def _group(item: FileSlice | WriteStat) -> FileGroupId:
+    return item.partition, item.file_id

@@ -191,24 +191,24 @@ class InputFile:
         return cast
 
 
-def _same_meaning(own: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_meaning(own: pa.DataType, data_type: pa.DataType) -> bool:
     """Whether a cast keeps what values mean: numbers stay numbers, texts texts, and times times of the same kind."""
-    if pa.types.is_dictionary(own) or pa.types.is_dictionary(wanted):
-        own, wanted = (one.value_type if pa.types.is_dictionary(one) else one for one in (own, wanted))
-        return _same_meaning(own, wanted)
-    if pa.types.is_null(own) or own == wanted:
+    if pa.types.is_dictionary(own) or pa.types.is_dictionary(data_type):
+        own, data_type = (one.value_type if pa.types.is_dictionary(one) else one for one in (own, data_type))
+        return _same_meaning(own, data_type)
+    if pa.types.is_null(own) or own == data_type:
         return True
-    if pa.types.is_struct(own) and pa.types.is_struct(wanted):
-        parts = {one.name: one.type for one in wanted}
+    if pa.types.is_struct(own) and pa.types.is_struct(data_type):
+        parts = {one.name: one.type for one in data_type}
         return all(_same_meaning(one.type, parts[one.name]) for one in own if one.name in parts)
-    if pa.types.is_map(own) and pa.types.is_map(wanted):
-        return _same_meaning(own.key_type, wanted.key_type) and _same_meaning(own.item_type, wanted.item_type)
-    if pa.types.is_nested(own) and pa.types.is_nested(wanted):
+    if pa.types.is_map(own) and pa.types.is_map(data_type):
+        return _same_meaning(own.key_type, data_type.key_type) and _same_meaning(own.item_type, data_type.item_type)
+    if pa.types.is_nested(own) and pa.types.is_nested(data_type):
         lists = not any(
-            pa.types.is_struct(one) or pa.types.is_map(one) or pa.types.is_union(one) for one in (own, wanted)
+            pa.types.is_struct(one) or pa.types.is_map(one) or pa.types.is_union(one) for one in (own, data_type)
         )
-        return lists and _same_meaning(own.value_type, wanted.value_type)
-    return _meaning(own) == _meaning(wanted)
+        return lists and _same_meaning(own.value_type, data_type.value_type)
+    return _meaning(own) == _meaning(data_type)
 
 
 def _meaning(kind: pa.DataType) -> str:

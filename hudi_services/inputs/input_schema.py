@@ -74,10 +74,10 @@ def _of_json(files: Sequence[InputFile], types: InputTypes) -> pa.Schema:
 
 
 def _agreed(
-    name: str, files: Sequence[InputFile], parts: Sequence[JsonTypes], found: JsonTypes, types: InputTypes
+    name: str, files: Sequence[InputFile], parts: Sequence[JsonTypes], json_types: JsonTypes, types: InputTypes
 ) -> pa.DataType:
     known = types.known.get(name)
-    kind = agreed(found.fields[name], known)
+    kind = agreed(json_types.fields[name], known)
     if kind is not None:
         return kind
     own = ((file, part.fields.get(name, known)) for file, part in zip(files, parts, strict=True))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
-from ..keygen.keys import key_generator
+from ..keygen.key_maker import key_generator
 from ..keygen.partition_paths import part_kinds
 from ..keygen.partition_times import takes_texts
 from ..merging.log_records import IS_DELETED
@@ -174,31 +174,31 @@ def json_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def agreed(found: pa.DataType, known: pa.DataType | None) -> pa.DataType | None:
-    """The type of a column of JSON whose values are `found`: that of the table, where each of them is a value of it.
+def agreed(data_type: pa.DataType, known: pa.DataType | None) -> pa.DataType | None:
+    """The type of a column of JSON whose values are `data_type`: that of the table, where each is a value of it.
 
     Whole numbers for texts stay numbers, and structs with other fields as they are: the schema of the write decides
     about these. None where the values are none of the type.
     """
     if known is None:
-        return found
-    if pa.types.is_null(found):
+        return data_type
+    if pa.types.is_null(data_type):
         return known
-    if pa.types.is_struct(found) and pa.types.is_struct(known):
-        return _agreed_struct(found, known)
-    if pa.types.is_list(found) and pa.types.is_list(known):
-        element = agreed(found.value_type, known.value_type)
+    if pa.types.is_struct(data_type) and pa.types.is_struct(known):
+        return _agreed_struct(data_type, known)
+    if pa.types.is_list(data_type) and pa.types.is_list(known):
+        element = agreed(data_type.value_type, known.value_type)
         return element and pa.list_(element)
-    if pa.types.is_nested(found) or pa.types.is_nested(known):
+    if pa.types.is_nested(data_type) or pa.types.is_nested(known):
         return None
-    values, column = (column_type("", kind, nullable=True) for kind in (found, known))
+    values, column = (column_type("", kind, nullable=True) for kind in (data_type, known))
     if fits_json(values.kind, column.kind):
         return known
-    return found if promotable(values, column) else None
+    return data_type if promotable(values, column) else None
 
 
-def _agreed_struct(found: pa.StructType, known: pa.StructType) -> pa.DataType | None:
-    of_table, own = {one.name: one.type for one in known}, {one.name: one.type for one in found}
+def _agreed_struct(struct: pa.StructType, known: pa.StructType) -> pa.DataType | None:
+    of_table, own = {one.name: one.type for one in known}, {one.name: one.type for one in struct}
     # In the order of the table: the fields of an object in JSON have none.
     names = [*(name for name in of_table if name in own), *(name for name in own if name not in of_table)]
     types = [agreed(own[name], of_table.get(name)) for name in names]

@@ -58,24 +58,24 @@ def _without_guesses(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_without_guesses(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def _joined(path: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    if one == other or pa.types.is_null(other):
-        return one
-    if pa.types.is_null(one):
+def _joined(path: str, data_type: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if data_type == other or pa.types.is_null(other):
+        return data_type
+    if pa.types.is_null(data_type):
         return other
-    if not pa.types.is_nested(one) and not pa.types.is_nested(other):
-        kinds = {column_type(path, kind, nullable=True).kind: kind for kind in (one, other)}
+    if not pa.types.is_nested(data_type) and not pa.types.is_nested(other):
+        kinds = {column_type(path, kind, nullable=True).kind: kind for kind in (data_type, other)}
         wider = joined(*kinds)
         if wider is not None:
             return kinds[wider]
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        return pa.list_(_joined(f"{path}.element", one.value_type, other.value_type))
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = {part.name: part.type for part in one}
+    if pa.types.is_list(data_type) and pa.types.is_list(other):
+        return pa.list_(_joined(f"{path}.element", data_type.value_type, other.value_type))
+    if pa.types.is_struct(data_type) and pa.types.is_struct(other):
+        fields = {part.name: part.type for part in data_type}
         for part in other:
             fields[part.name] = _joined(f"{path}.{part.name}", fields.get(part.name, pa.null()), part.type)
         return pa.struct(list(fields.items()))
-    raise ValueError(f"column {path} has values of several types, as {shown(one)} and {shown(other)}")
+    raise ValueError(f"column {path} has values of several types, as {shown(data_type)} and {shown(other)}")
 
 
 def _large(path: str, name: str, values: pa.Array, text: bytes) -> Iterator[str]:

@@ -6,7 +6,7 @@ from itertools import chain
 
 from ..archival.archive import Archived, archive_plan, look
 from ..archival.archive import archive as run_archive
-from ..archival.selection import Selection
+from ..archival.selection import ArchivalSelection
 from ..errors import NothingToDo
 from ..options import archive_keys, commit_keys
 from ..runs.opening import open_supported
@@ -49,9 +49,9 @@ def archive(request: ArchiveRequest, storage: Storage | Snapshot | None = None) 
     return report.completed(None)
 
 
-def checkpoint_warnings(found: Selection) -> list[str]:
+def checkpoint_warnings(selection: ArchivalSelection) -> list[str]:
     """What to do about the checkpoint of a stream that an archival of the table keeps, and Hudi's does not."""
-    last = found.checkpoint
+    last = selection.checkpoint
     if last is None:
         return []
     return [
@@ -63,13 +63,13 @@ def checkpoint_warnings(found: Selection) -> list[str]:
     ]
 
 
-def _why_idle(found: Sequence[Selection]) -> str:
+def _why_idle(selections: Sequence[ArchivalSelection]) -> str:
     return "; ".join(
-        f"{'the metadata table' if number else 'the table'}: {one.why_empty}" for number, one in enumerate(found)
+        f"{'the metadata table' if number else 'the table'}: {one.why_empty}" for number, one in enumerate(selections)
     )
 
 
-def _describe(report: Report, found: Sequence[Selection], archived: Sequence[Sequence[Instant]]) -> None:
+def _describe(report: Report, selections: Sequence[ArchivalSelection], archived: Sequence[Sequence[Instant]]) -> None:
     timelines = [
         TimelineRow(
             timeline=name,
@@ -80,7 +80,7 @@ def _describe(report: Report, found: Sequence[Selection], archived: Sequence[Seq
             held_by=one.held.why.value if one.held else None,
             held_at=one.held.ts if one.held and one.held.ts else None,
         )
-        for name, one, instants in zip(_TIMELINES, found, archived, strict=False)
+        for name, one, instants in zip(_TIMELINES, selections, archived, strict=False)
     ]
     report.show(TimelineRow, timelines)
     report.show(ArchivedRow, chain.from_iterable(map(_by_action, _TIMELINES, archived)))

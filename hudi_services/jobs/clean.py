@@ -134,24 +134,24 @@ def _schedule(planner: _CleanPlanner) -> tuple[str, Snapshot, str]:
         return "", refresh(planner.run.table), idle.message
 
 
-def _look_at_what_holds_back(run: Run[CleanRequest], found: CleanPlanning) -> None:
+def _look_at_what_holds_back(run: Run[CleanRequest], planning: CleanPlanning) -> None:
     """Raise NeedsRecovery when an abandoned instant keeps all files from being cleaned; warn when it keeps some."""
-    table, settings, pending = run.table, run.settings, found.horizon.held_back_by
+    table, settings, pending = run.table, run.settings, planning.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
         return
     if _failed_writes_are_ours(run.options) and is_left_to_writers(table, pending, settings):
         return
     held = f"the {pending.action.value} {pending.ts} was abandoned, and keeps files from being cleaned"
-    if found.plan is None:
+    if planning.plan is None:
         raise NeedsRecovery(f"{table.storage.root}: {held}", hint=recover_hint(table))
     run.report.warnings.append(f"{held}; {recover_hint(table)}")
 
 
-def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
+def _warn_of_savepoints(planning: CleanPlanning, report: Report) -> None:
     # Deleting more than Hudi 0.15 in the same clean would surprise; silence would let rows come back.
-    if found.half_released:
+    if planning.half_released:
         report.warnings.append(
-            f"the savepoint at {', '.join(found.half_released)} was deleted: files that it held in other "
+            f"the savepoint at {', '.join(planning.half_released)} was deleted: files that it held in other "
             "partitions stay, and on this table version replaced rows come back once they are archived; run once with "
             f"--hoodie-conf {clean_keys.CLEAN_INCREMENTAL.key}=false "
             f"--hoodie-conf {clean_keys.CLEAN_TRIGGER_COMMITS.key}=0"
@@ -209,19 +209,19 @@ def _pending_row(instant: Instant, plan: CleanerPlan) -> PendingCleanRow:
     return PendingCleanRow(instant.ts, instant.state.name.lower(), plan.policy, files)
 
 
-def _describe(report: Report, rules: CleanRules, found: CleanPlanning) -> None:
-    gone = [(choice, why, tally) for choice in found.choices for why, tally in choice.gone.items()]
+def _describe(report: Report, rules: CleanRules, planning: CleanPlanning) -> None:
+    gone = [(choice, why, tally) for choice in planning.choices for why, tally in choice.gone.items()]
     report.files = InOut(sum(tally.files for _, _, tally in gone), None)
     report.bytes = InOut(sum(tally.bytes for _, _, tally in gone), None)
-    earliest, pending = found.horizon.earliest, found.horizon.held_back_by
+    earliest, pending = planning.horizon.earliest, planning.horizon.held_back_by
     retention = RetentionRow(
         policy=rules.retention.policy.value,
         earliest_to_retain=earliest.ts if earliest else None,
         held_back_by=f"{pending.action.value} {pending.ts}" if pending else None,
-        partitions=found.looked_at,
+        partitions=planning.looked_at,
     )
     report.show(RetentionRow, [retention])
-    whole = set(found.plan.partitions_to_delete) if found.plan else set()
+    whole = set(planning.plan.partitions_to_delete) if planning.plan else set()
     report.show(
         DeletedRow,
         (
@@ -229,4 +229,4 @@ def _describe(report: Report, rules: CleanRules, found: CleanPlanning) -> None:
             for choice, why, tally in gone
         ),
     )
-    report.show(KeptRow, (KeptRow(why.value, tally.files, tally.bytes) for why, tally in found.kept.items()))
+    report.show(KeptRow, (KeptRow(why.value, tally.files, tally.bytes) for why, tally in planning.kept.items()))

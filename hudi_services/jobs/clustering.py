@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..attempts.late_attempts import LateAttempt, late_attempts
 from ..clock import parse_instant
-from ..clustering.eligibility import WAITING, Reason
-from ..clustering.plan import Planned, PlanRules, build, check_columns, check_order
+from ..clustering.eligibility import WAITING, ClusteringReason
+from ..clustering.plan import PlannedClustering, PlanRules, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint
@@ -29,7 +29,7 @@ from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
 
 if TYPE_CHECKING:
-    from .plan_execution import Execution
+    from .plan_execution import PlanExecution
 
 _LEFT = "file slices are left for the next plan"
 _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
@@ -131,7 +131,7 @@ class Clustering(planned_service.PlannedService[ClusteringRequest, ClusteringPla
     def is_own(self, instant: Instant) -> bool:
         return self.run.table.timeline.is_clustering(instant)
 
-    def execution(self) -> "type[Execution[ClusteringRequest]]":
+    def execution(self) -> "type[PlanExecution[ClusteringRequest]]":
         from .clustering_execution import ClusteringExecution
 
         return ClusteringExecution
@@ -160,12 +160,12 @@ def _beside(other: LateAttempt) -> str:
     return f"a clustering was killed before it had published its plan, and has left files ({other.ts}): run recover"
 
 
-def _describe(planned: Planned, report: Report) -> None:
+def _describe(planned: PlannedClustering, report: Report) -> None:
     selection = planned.selection
     report.groups = len(selection.groups)
     report.files = InOut(planned.files, planned.outputs)
     report.bytes = InOut(planned.bytes, None)
-    report.left_out = {reason: n for reason, n in selection.reasons.items() if reason != Reason.PICKED.value}
+    report.left_out = {reason: n for reason, n in selection.reasons.items() if reason != ClusteringReason.PICKED.value}
     if selection.verdicts is not None:
         report.show(
             ClusteringGroupRow,
@@ -185,7 +185,11 @@ def _describe(planned: Planned, report: Report) -> None:
             report.warnings.append(f"{count} {_LEFT}: {reason.value}")
 
 
-def _verdict(one: Verdict) -> ClusteringSliceRow:
+def _verdict(verdict: Verdict) -> ClusteringSliceRow:
     return ClusteringSliceRow(
-        one.slice.partition, one.slice.file_id, one.slice.base_bytes, reason=one.reason, group=one.group
+        verdict.slice.partition,
+        verdict.slice.file_id,
+        verdict.slice.base_bytes,
+        reason=verdict.reason,
+        group=verdict.group,
     )

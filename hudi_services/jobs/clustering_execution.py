@@ -13,7 +13,7 @@ from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice
 from ..rewriting.task import RewriteTask
 from ..runs.report import InOut
@@ -27,10 +27,10 @@ from ..table.support import check_group
 from ..timeline.instant import Instant
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
-from .plan_execution import Execution
+from .plan_execution import PlanExecution
 
 
-class ClusteringExecution(Execution[ClusteringRequest]):
+class ClusteringExecution(PlanExecution[ClusteringRequest]):
     """The execution of one plan of clustering."""
 
     name = "clustering"
@@ -96,13 +96,13 @@ def clustering_rewrite(
 
     rolling = run.options.of(RollingMetadata)
 
-    def draft(written: Sequence[NewFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
+    def draft(written: Sequence[NewFile], delta: IndexDelta | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         left = planned.inputs(planned.kept)
         expected = (planned, FilesStored(output, [one.stat for one in written]))
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)
-        return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged, rolling=rolling)
+        return CommitDraft(instant, CLUSTER, written, replaced, delta, computed, expected, merged, rolling=rolling)
 
     unchanged = InputsOfGroups(planned)
     return Rewrite("clustering", tasks, planned.dropped, unchanged, lambda _, new: new, draft, moves_keys=True)

@@ -14,7 +14,7 @@ from ..options import Options
 from ..options import clustering_keys as keys
 from ..options.option import Option
 from ..options.value_types import is_code
-from ..rewriting.execution import EXECUTIONS, execution_called
+from ..rewriting.execution_strategies import EXECUTIONS, execution_called
 from ..rewriting.task import RewriteTask
 from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..codecs.compaction_plan import CompactionPlan, encode_compaction_plan
-from ..compaction.plan import WAITING, CompactionRules, Planned, Reason, build, why_not_due
+from ..compaction.plan import WAITING, CompactionReason, CompactionRules, PlannedCompaction, build, why_not_due
 from ..engine import Engine
 from ..errors import NothingToDo
 from ..runs.report import InOut, Report
@@ -18,7 +18,7 @@ from ..timeline.instant import Action, Instant
 from . import planned_service
 
 if TYPE_CHECKING:
-    from .plan_execution import Execution
+    from .plan_execution import PlanExecution
 
 _LEFT = "file slices are left for the next plan"
 
@@ -80,7 +80,7 @@ class Compaction(planned_service.PlannedService[CompactionRequest, CompactionPla
     def is_own(self, instant: Instant) -> bool:
         return self.run.table.timeline.began_as(instant) is Action.COMPACTION
 
-    def execution(self) -> "type[Execution[CompactionRequest]]":
+    def execution(self) -> "type[PlanExecution[CompactionRequest]]":
         from .compaction_execution import CompactionExecution
 
         return CompactionExecution
@@ -90,12 +90,12 @@ class Compaction(planned_service.PlannedService[CompactionRequest, CompactionPla
         return self.choose(request.instant) if request.executes_pending and self.pending() else None
 
 
-def _describe(planned: Planned, report: Report, *, explain: bool) -> None:
+def _describe(planned: PlannedCompaction, report: Report, *, explain: bool) -> None:
     slices = planned.slices
     report.groups = len(slices)
     report.files = InOut(sum(len(one.files) for one in slices), len(slices))
     report.bytes = InOut(sum(one.size for one in slices), None)
-    report.left_out = {reason: n for reason, n in planned.reasons.items() if reason != Reason.PICKED.value}
+    report.left_out = {reason: n for reason, n in planned.reasons.items() if reason != CompactionReason.PICKED.value}
     if explain:
         verdicts = sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))
         report.show(

@@ -13,7 +13,7 @@ from ..compaction.inputs import SlicesComplete, compacted_slices
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex
 from ..errors import NothingToDo
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice, MergedLogs
 from ..rewriting.rewrite import RewriteResult
 from ..rows.settings import file_settings
@@ -24,10 +24,10 @@ from ..runs.rewrite_tasks import task_maker
 from ..runs.rewriting import Rewrite
 from ..runs.run import Run
 from ..timeline.instant import Instant
-from .plan_execution import Execution
+from .plan_execution import PlanExecution
 
 
-class CompactionExecution(Execution[CompactionRequest]):
+class CompactionExecution(PlanExecution[CompactionRequest]):
     """The execution of one plan of compaction."""
 
     name = "compaction"
@@ -76,10 +76,10 @@ class CompactionExecution(Execution[CompactionRequest]):
         rolling = options.of(RollingMetadata)
 
         def draft(
-            written: Sequence[NewFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
+            written: Sequence[NewFile], delta: IndexDelta | None, computed: tuple[ComputedIndex, ...]
         ) -> CommitDraft:
             expected = (unchanged, stay, FilesStored(table.storage, [one.stat for one in written]))
-            return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged, rolling=rolling)
+            return CommitDraft(instant, COMPACT, written, None, delta, computed, expected, merged, rolling=rolling)
 
         def described(result: RewriteResult, new: NewFile) -> NewFile:
             one = by_group[result.partition, new.file_id]

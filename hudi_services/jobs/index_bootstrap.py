@@ -17,11 +17,11 @@ from ..errors import ConflictError, NeedsRecovery, NothingToDo
 from ..indexing.build import Build
 from ..indexing.checkpoints import forget, load_plan
 from ..indexing.publication import Behind, IndexDraft
-from ..indexing.sizing import GroupSizing, file_group_count
-from ..metadata.record_index.base_files import WrittenBase
+from ..indexing.shard_count import GroupSizing, file_group_count
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_hash import load_key_hash
+from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata.table import MetadataTable
 from ..metadata_updates.new_partition import LostWork
 from ..options import index_keys
 from ..runs.opening import open_supported

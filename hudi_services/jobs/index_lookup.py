@@ -48,17 +48,17 @@ def find_locations(request: LookupRequest, storage: Storage | None, report: Repo
     return places
 
 
-def locations_table(keys: pa.Array, found: Locations) -> pa.Table:
+def locations_table(keys: pa.Array, locations: Locations) -> pa.Table:
     """The keys that were found, in their order: key, partition, file_id and instant, all text.
 
     Raises ValueError, OverflowError or OSError for an instant that is not a time.
     """
-    there = pa.array(found.positions >= 0)
-    places = pa.array(found.positions).filter(there)
+    there = pa.array(locations.positions >= 0)
+    places = pa.array(locations.positions).filter(there)
     columns = {
-        "partition": [at.partition for at in found.locations],
-        "file_id": [at.file_id for at in found.locations],
-        "instant": [instant_of_millis(at.instant_millis, HUDI_ZONE) for at in found.locations],
+        "partition": [at.partition for at in locations.locations],
+        "file_id": [at.file_id for at in locations.locations],
+        "instant": [instant_of_millis(at.instant_millis, HUDI_ZONE) for at in locations.locations],
     }
     taken = {name: pa.array(values, pa.string()).take(places) for name, values in columns.items()}
     return pa.table({"key": keys.filter(there), **taken})

@@ -19,7 +19,7 @@ from ..commit.conflicts import WriterAtWork
 from ..engine import Engine
 from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, clustering_keys, writing_keys
-from ..runs.report import Report, State, sentence
+from ..runs.report import Report, RunState, sentence
 from ..runs.report_rows import ServiceRow
 from ..runs.request import (
     ArchiveRequest,
@@ -114,7 +114,7 @@ class InlineServices:
                 self._failed(name, sentence(error), error.hint, report)
                 return
         report.warn(done.warnings)
-        if done.state is State.IDLE:
+        if done.state is RunState.IDLE:
             return
         self.table = refresh(self.table)
         row = ServiceRow(name, done.action, done.instant, done.state.value)

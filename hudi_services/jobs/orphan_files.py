@@ -7,7 +7,7 @@ from ..commit.critical_section import critical_section
 from ..commit.lease import Lease
 from ..errors import ConfigError, NothingToDo
 from ..orphan_files.find import find_orphan_files
-from ..orphan_files.model import Ages, Findings, Item, Kept, Total
+from ..orphan_files.model import Ages, Item, OrphanFindings, ReasonToStay, Total
 from ..orphan_files.quarantine import Moved, Quarantine, check_restore, create, delete, fill, list_quarantines, restore
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
@@ -107,7 +107,7 @@ def _old_quarantines(run: Run[OrphanFilesRequest], limit: datetime) -> list[Quar
     return old
 
 
-def _look(run: Run[OrphanFilesRequest]) -> Findings:
+def _look(run: Run[OrphanFilesRequest]) -> OrphanFindings:
     """Find the orphan files and add them to the report. Raises NothingToDo when there are none."""
     report = run.report
     ages = Ages(run.request.min_age_minutes * _MINUTE, run.settings.heartbeat_expires_millis)
@@ -121,12 +121,12 @@ def _look(run: Run[OrphanFilesRequest]) -> Findings:
     return findings
 
 
-def _agreed(seen: Findings, again: Findings) -> tuple[Item, ...]:
+def _agreed(seen: OrphanFindings, again: OrphanFindings) -> tuple[Item, ...]:
     known = {(item.path, item.size, item.mtime_millis) for item in seen.items}
     return tuple(item for item in again.items if (item.path, item.size, item.mtime_millis) in known)
 
 
-def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None:
+def _describe(items: Sequence[Item], findings: OrphanFindings, report: Report) -> None:
     """Add the orphan files, by attempt and reason, and the files that were kept to the report."""
     groups: dict[tuple[str, str], list[Item]] = {}
     for item in items:
@@ -135,19 +135,19 @@ def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None
     kept = dict(findings.kept)
     changed = [item for item in findings.items if item not in set(items)]
     if changed:
-        kept[Kept.CHANGED] = Total(len(changed), sum(item.size for item in changed))
+        kept[ReasonToStay.CHANGED] = Total(len(changed), sum(item.size for item in changed))
     by_reason = sorted(kept.items(), key=lambda pair: pair[0].value)
     report.show(NoOrphansRow, (NoOrphansRow(why.value, total.files, total.bytes) for why, total in by_reason))
     report.files = InOut(len(items), None)
     report.bytes = InOut(sum(item.size for item in items), None)
 
 
-def _end(report: Report, moved: Moved, what: str, hint: str) -> Report:
-    report.files = InOut(report.files.before, moved.total.files)
-    report.bytes = InOut(report.bytes.before, moved.total.bytes)
-    if moved.problems:
-        report.warnings += moved.problems[:_PROBLEMS_TOLD]
-        return report.partly_done(f"{what}, except {len(moved.problems)} files ({moved.problems[0]})", hint)
+def _end(report: Report, quarantined: Moved, what: str, hint: str) -> Report:
+    report.files = InOut(report.files.before, quarantined.total.files)
+    report.bytes = InOut(report.bytes.before, quarantined.total.bytes)
+    if quarantined.problems:
+        report.warnings += quarantined.problems[:_PROBLEMS_TOLD]
+        return report.partly_done(f"{what}, except {len(quarantined.problems)} files ({quarantined.problems[0]})", hint)
     report.completed(None)
     report.reason = what
     return report
@@ -159,8 +159,8 @@ def _list_quarantines(storage: Storage, report: Report) -> None:
         report.show(QuarantineRow, map(_quarantine_row, found))
 
 
-def _quarantine_row(one: Quarantine) -> QuarantineRow:
-    return QuarantineRow(one.id, one.held.files, one.held.bytes)
+def _quarantine_row(quarantine: Quarantine) -> QuarantineRow:
+    return QuarantineRow(quarantine.id, quarantine.held.files, quarantine.held.bytes)
 
 
 def _attempt_row(attempt: str, reason: str, items: Sequence[Item]) -> AttemptRow:

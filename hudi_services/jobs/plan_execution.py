@@ -16,7 +16,7 @@ from ..timeline.instant import Instant, State
 P = TypeVar("P", bound=PlanRequest)
 
 
-class Execution(ABC, Generic[P]):
+class PlanExecution(ABC, Generic[P]):
     """The execution of one plan. Making it reads the plan, and refuses what cannot be rewritten."""
 
     name: ClassVar[str]

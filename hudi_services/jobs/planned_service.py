@@ -25,7 +25,7 @@ from .plan_instants import check_new_instant, choose_pending, zone_warnings
 from .planning import Plan, Planner
 
 if TYPE_CHECKING:
-    from .plan_execution import Execution
+    from .plan_execution import PlanExecution
 
 P = TypeVar("P", bound=PlanRequest)
 
@@ -53,7 +53,7 @@ class PlannedService(Planner[P, Plan]):
         """Whether a completed instant is one of the service."""
 
     @abstractmethod
-    def execution(self) -> "type[Execution[P]]":
+    def execution(self) -> "type[PlanExecution[P]]":
         """How a plan is executed. Imported here: to plan, the modules that rewrite files are not needed."""
 
     def left(self) -> Instant | None:

@@ -16,20 +16,20 @@ from ..errors import (
     NothingToDo,
     PartlyDone,
 )
-from ..indexing.expressions import DerivedIndexes
+from ..indexing.derived import DerivedIndexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import EXPRESSION_INDEX
-from ..metadata.table import MetadataTable
 from ..options import file_keys
 from ..runs.opening import open_supported
-from ..runs.report import Check, CheckResult, Report
+from ..runs.report import CheckResult, NamedCheck, Report
 from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
 from ..runs.request import ValidateRequest
 from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
 from ..validation.checks import look
-from ..validation.model import Difference, Findings, Kind, Severity, damaged_logs, wanted_records
+from ..validation.model import Difference, DifferenceKind, Severity, ValidationFindings, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
 
 _MOST_LISTED = 100_000
@@ -65,12 +65,12 @@ def validate(request: ValidateRequest, storage: Storage | None = None) -> Report
     return _completed(report, left, repaired or "the differences no longer existed when the table was locked")
 
 
-def _counting(request: ValidateRequest, found: Findings) -> Sequence[Difference]:
+def _counting(request: ValidateRequest, findings: ValidationFindings) -> Sequence[Difference]:
     """The differences that make the run fail."""
-    return found.differences if request.strict else found.of(Severity.HARMFUL)
+    return findings.differences if request.strict else findings.of(Severity.HARMFUL)
 
 
-def _confirmed(run: Run[ValidateRequest]) -> Findings:
+def _confirmed(run: Run[ValidateRequest]) -> ValidationFindings:
     """The differences, which are added to the report; when the table changed meanwhile, those that a second comparison
     confirms."""
     with run.report.phase("look"):
@@ -82,7 +82,7 @@ def _confirmed(run: Run[ValidateRequest]) -> Findings:
     return found
 
 
-def _look(run: Run[ValidateRequest], again: Findings | None = None) -> tuple[Snapshot, Findings]:
+def _look(run: Run[ValidateRequest], again: ValidationFindings | None = None) -> tuple[Snapshot, ValidationFindings]:
     """The snapshot that was compared, and the findings: about everything, or about what may be in `again`."""
     for _ in range(_LOOKS - 1):
         try:
@@ -94,7 +94,7 @@ def _look(run: Run[ValidateRequest], again: Findings | None = None) -> tuple[Sna
     return run.table, _look_once(run, again)
 
 
-def _look_once(run: Run[ValidateRequest], again: Findings | None) -> Findings:
+def _look_once(run: Run[ValidateRequest], again: ValidationFindings | None) -> ValidationFindings:
     table, request = run.table, run.request
     metadata, indexes = _metadata_of(table), DerivedIndexes.comparable(table, run.options)
     drop_missing = request.drop_missing_partitions
@@ -112,14 +112,14 @@ def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
-def _repair(run: Run[ValidateRequest], found: Findings) -> Mapping[str, int]:
+def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Mapping[str, int]:
     """Repair the differences that are confirmed under the lock; return the number of records written, by metadata
     partition."""
     action, done = "repair the metadata table", "the repair of the metadata table"
     report, settings = run.report, run.settings
     with report.phase("repair"), critical_section(run.table, action, settings, completes=done) as now:
-        now, again = _look(run.at(now), found)
-        confirmed = found.confirmed_by(again).differences
+        now, again = _look(run.at(now), findings)
+        confirmed = findings.confirmed_by(again).differences
         agreed = [one for one in confirmed if not one.withheld]
         metadata, times = _metadata_of(now).tolerant(lambda _: None), Times(now, settings.skew_millis).next
         left = {*again.unchecked, *again.cut, *(one.index for one in confirmed if one.withheld)}
@@ -139,18 +139,18 @@ def _repair(run: Run[ValidateRequest], found: Findings) -> Mapping[str, int]:
     return draft.written
 
 
-def _completed(report: Report, found: Findings, reason: str) -> Report:
+def _completed(report: Report, findings: ValidationFindings, reason: str) -> Report:
     report.reason = reason
-    if found.differences:
-        report.reason += f"; {_count(len(found.differences), 'harmless difference')}"
-    if found.unchecked:
-        report.reason += f"; not checked: {', '.join(found.unchecked)}"
-    if found.unsure:
-        report.reason += f"; {_count(len(found.unsure), 'file')} cannot be judged"
+    if findings.differences:
+        report.reason += f"; {_count(len(findings.differences), 'harmless difference')}"
+    if findings.unchecked:
+        report.reason += f"; not checked: {', '.join(findings.unchecked)}"
+    if findings.unsure:
+        report.reason += f"; {_count(len(findings.unsure), 'file')} cannot be judged"
     return report.completed(report.instant)
 
 
-def _left(table: Snapshot, left: Findings, count: int, repaired: str) -> HudiServicesError:
+def _left(table: Snapshot, left: ValidationFindings, count: int, repaired: str) -> HudiServicesError:
     rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {_count(count, 'difference')} left"
     missing = _own_hint(left)
     if repaired:
@@ -158,12 +158,12 @@ def _left(table: Snapshot, left: Findings, count: int, repaired: str) -> HudiSer
     return CheckFailed(rest, hint=missing or REBUILD_HINT)
 
 
-def _own_hint(found: Findings) -> str:
+def _own_hint(findings: ValidationFindings) -> str:
     """What to do about a partition without any file, or records that are lost; "" when there is neither."""
-    lost = next((one for one in found.differences if one.kind is Kind.LOST_RECORDS), None)
+    lost = next((one for one in findings.differences if one.kind is DifferenceKind.LOST_RECORDS), None)
     if lost is not None:
         return f"restore {lost.file} from a copy, or write its records again: no metadata table has them"
-    partition = next((one.partition for one in found.differences if one.withheld), None)
+    partition = next((one.partition for one in findings.differences if one.withheld), None)
     if partition is None:
         return ""
     return (
@@ -176,42 +176,42 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _describe(run: Run[ValidateRequest], found: Findings) -> None:
+def _describe(run: Run[ValidateRequest], findings: ValidationFindings) -> None:
     report = run.report
-    wrong = Counter(one.index for one in found.differences)
-    harmless = Counter(one.index for one in found.of(Severity.HARMLESS))
-    checked = [CheckedPartitionRow(name, n, wrong[name], harmless[name]) for name, n in found.checked.items()]
-    unchecked = [CheckedPartitionRow(name, None, None, None) for name in found.unchecked]
+    wrong = Counter(one.index for one in findings.differences)
+    harmless = Counter(one.index for one in findings.of(Severity.HARMLESS))
+    checked = [CheckedPartitionRow(name, n, wrong[name], harmless[name]) for name, n in findings.checked.items()]
+    unchecked = [CheckedPartitionRow(name, None, None, None) for name in findings.unchecked]
     report.show(CheckedPartitionRow, [*checked, *unchecked])
-    harmful_first = [*found.of(Severity.HARMFUL), *found.of(Severity.HARMLESS)]
+    harmful_first = [*findings.of(Severity.HARMFUL), *findings.of(Severity.HARMLESS)]
     report.show(DifferenceRow, map(_row, harmful_first[:_MOST_LISTED]))
-    unsure = found.unsure[:_MOST_LISTED]
+    unsure = findings.unsure[:_MOST_LISTED]
     report.show(UnsureRow, (UnsureRow(one.index, one.partition, one.file, one.reason.value) for one in unsure))
-    counted = Counter(one.index for one in _counting(run.request, found))
-    report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in found.checked.items()]
-    skipped = [(name, _why_unchecked(run.table, found, name)) for name in found.unchecked]
-    report.checks += [Check(name, CheckResult.SKIPPED, why) for name, why in skipped]
-    for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
+    counted = Counter(one.index for one in _counting(run.request, findings))
+    report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in findings.checked.items()]
+    skipped = [(name, _why_unchecked(run.table, findings, name)) for name in findings.unchecked]
+    report.checks += [NamedCheck(name, CheckResult.SKIPPED, why) for name, why in skipped]
+    for listed, what in ((findings.differences, "differences"), (findings.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
-    report.warnings += [f"{name} has more differences than these" for name in found.cut]
-    for name, count in found.not_compared.items():
+    report.warnings += [f"{name} has more differences than these" for name in findings.cut]
+    for name, count in findings.not_compared.items():
         logs = f"the records of {_count(count, 'log file')}, and the ranges of their partitions"
         text = f"{name}: {logs}, are not compared, because releases of Hudi count their values differently"
         report.warnings += [text] if text not in report.warnings else []
 
 
-def _check(name: str, records: int, counted: int, differences: int) -> Check:
+def _check(name: str, records: int, counted: int, differences: int) -> NamedCheck:
     """The result for one metadata partition; `counted` is the number of differences that make it fail."""
     detail = _count(records, "record")
     if counted:
-        return Check(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {detail}")
+        return NamedCheck(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {detail}")
     harmless = f"{_count(differences, 'harmless difference')}, " if differences else ""
-    return Check(name, CheckResult.PASSED, f"{harmless}{detail}")
+    return NamedCheck(name, CheckResult.PASSED, f"{harmless}{detail}")
 
 
-def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
-    reason = next((one.reason for one in found.unsure if one.index == name), None)
+def _why_unchecked(table: Snapshot, findings: ValidationFindings, name: str) -> str:
+    reason = next((one.reason for one in findings.unsure if one.index == name), None)
     if reason is not None:
         return f"one of its files cannot be judged: {reason.value}"
     being_built = name in table.config.metadata_partitions_inflight
@@ -227,15 +227,15 @@ def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
     return "this version does not know how to check it"
 
 
-def _row(one: Difference) -> DifferenceRow:
+def _row(difference: Difference) -> DifferenceRow:
     return DifferenceRow(
-        metadata_partition=one.index,
-        kind=one.kind.value,
-        severity=one.severity.value,
-        data_partition=one.partition,
-        file=one.file,
-        column=one.column,
-        key=one.key if one.shard is not None else None,
-        detail=one.detail,
-        cause=one.cause,
+        metadata_partition=difference.index,
+        kind=difference.kind.value,
+        severity=difference.severity.value,
+        data_partition=difference.partition,
+        file=difference.file,
+        column=difference.column,
+        key=difference.key if difference.shard is not None else None,
+        detail=difference.detail,
+        cause=difference.cause,
     )

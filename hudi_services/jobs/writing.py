@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ..derived_indexes.expression_index.times import Zone
+from ..derived_indexes.expression_index.time_functions import Zone
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError, NothingToDo, TableNotFound, UnsupportedTable
 from ..ingest.creation import check_definition, definition
@@ -20,7 +20,7 @@ from ..ingest.write_settings import bulk_sort, known_keys, several_writers
 from ..ingest.write_sources import FrameSource, LocalSource, RowSource
 from ..inputs.input_files import InputFiles, find_files, input_rows
 from ..inputs.input_types import InputTypes
-from ..keygen.keys import KeyMaker
+from ..keygen.key_maker import KeyMaker
 from ..keygen.named_partitions import matching_partitions
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..new_tables.creation import create_table, has_table_files
@@ -39,14 +39,14 @@ from ..table.meta_folder import MetaFolder
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
-from ..writing.assignment import KnownKeys
-from ..writing.file_keys import check_made_keys
-from ..writing.index import bucket_index, index_type
+from ..writing.assignment import DuplicatePolicy
 from ..writing.kept_rows import KeptRows, writer_schema
-from ..writing.known_keys import key_maker
+from ..writing.row_keys import check_made_keys
 from ..writing.row_store import RowStore
-from ..writing.schema import FixedTypes, WriterSchema
 from ..writing.sorted_rows import check_sort
+from ..writing.stored_key_forms import key_maker
+from ..writing.write_index import bucket_index, index_type
+from ..writing.writer_schema import FixedTypes, WriterSchema
 from .inline_services import InlineServices
 
 _CHECK_PATH_OR_CREATE = (
@@ -233,7 +233,7 @@ def _rule(request: WriteRequest, config: TableConfig) -> MergeRule | None:
     known = known_keys(request.options, request.operation)
     if known is None:
         return None
-    if not config.populate_meta_fields and known is not KnownKeys.WRITE:
+    if not config.populate_meta_fields and known is not DuplicatePolicy.WRITE:
         check_made_keys(config, index_type(request.options))
     try:
         rule = rule_of_write(config, request.options[creation_keys.PAYLOAD_CLASS])

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..derived_indexes.expression_index.times import UTC_MICROS, Zone, local
+from ..derived_indexes.expression_index.time_functions import UTC_MICROS, Zone, local
 from ..errors import ConfigError, HudiServicesError, UnsupportedTable
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"

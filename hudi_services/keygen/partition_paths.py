@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..derived_indexes.expression_index.times import Zone
+from ..derived_indexes.expression_index.time_functions import Zone
 from ..errors import ConfigError, UnsupportedTable
 from ..new_tables.definition import PartKind
 from ..options.creation_keys import PARTITION_BY, KeyGenerator

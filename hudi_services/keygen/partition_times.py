@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..derived_indexes.expression_index.times import UTC_MICROS, Zone, formatted, local, strftime_pattern
+from ..derived_indexes.expression_index.time_functions import UTC_MICROS, Zone, formatted, local, strftime_pattern
 from ..errors import ConfigError, UnsupportedTable
 from ..options.creation_keys import TIME_PREFIX, TIME_PREFIXES
 from .key_texts import UTC, Field, int64
@@ -152,15 +152,17 @@ class TimePath:
             )
         return times
 
-    def _read(self, given: pa.Array, one: _Input) -> pa.Array:
+    def _read(self, given: pa.Array, time_format: _Input) -> pa.Array:
         """The times of strings that fit, on the clock of the output."""
-        plain = pc.replace_substring_regex(given, pattern=one.expression, replacement=one.replacement)
+        plain = pc.replace_substring_regex(given, pattern=time_format.expression, replacement=time_format.replacement)
         try:
             if self.shown_in is None:
                 return local(plain.cast(pa.timestamp("us")).cast(UTC_MICROS), UTC)
-            if one.offset:
-                exact = f"{one.replacement}{one.offset}"
-                times = pc.replace_substring_regex(given, pattern=one.expression, replacement=exact).cast(UTC_MICROS)
+            if time_format.offset:
+                exact = f"{time_format.replacement}{time_format.offset}"
+                times = pc.replace_substring_regex(given, pattern=time_format.expression, replacement=exact).cast(
+                    UTC_MICROS
+                )
             else:
                 clock = plain.cast(pa.timestamp("us"))
                 times = pc.assume_timezone(clock, self.read_in.name, ambiguous="earliest").cast(UTC_MICROS)

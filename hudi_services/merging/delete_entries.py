@@ -52,29 +52,29 @@ def ordering_entries(rows: pa.Table, ordering: Sequence[OrderingField], path: st
     return joined([head, *parts, b"\0"])
 
 
-def _wrapped(one: OrderingField, rows: pa.Table, path: str, *, dates: bool) -> Encoded:
-    kind = parquet_type(one.leaf)
+def _wrapped(ordering: OrderingField, rows: pa.Table, path: str, *, dates: bool) -> Encoded:
+    kind = parquet_type(ordering.leaf)
     found = _BRANCHES.get(kind.kind)
-    values = flat(one.values(rows))
+    values = flat(ordering.values(rows))
     if (
         found is None
         or (kind.kind is Kind.TIMESTAMP and kind.unit != "micros")
         or (kind.kind is Kind.DATE and not dates)
     ):
-        raise _unstorable(one, path, kind)
+        raise _unstorable(ordering, path, kind)
     branch, primitive = found
     if kind.kind is Kind.DECIMAL:
         try:
             values = pc.cast(values, _DECIMAL)
         except pa.ArrowInvalid:
-            raise _unstorable(one, path, kind) from None
+            raise _unstorable(ordering, path, kind) from None
     entry = joined([varints(np.array([branch]))[0].as_py(), encode_primitive(primitive, values)])
     return pc.if_else(pc.is_valid(values), entry, pa.scalar(_NULL, pa.large_binary()))
 
 
-def _unstorable(one: OrderingField, path: str, kind: ColumnType) -> UnsupportedTable:
+def _unstorable(ordering: OrderingField, path: str, kind: ColumnType) -> UnsupportedTable:
     return UnsupportedTable(
-        f"{path} would get deletes with values of the ordering field {'.'.join(one.path)}, and the Hudi release of "
-        f"this table version cannot store such a value of the type {kind}",
+        f"{path} would get deletes with values of the ordering field {'.'.join(ordering.path)}, and the Hudi release "
+        f"of this table version cannot store such a value of the type {kind}",
         hint="delete the rows with --operation delete, which needs no ordering value",
     )

@@ -21,7 +21,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RecordFacts:
     """What decides between records: one value for each record in each array."""
 
     ordering: tuple[Numbers, ...]
@@ -74,7 +74,7 @@ class NullOrdering(Exception):
     """A null ordering value must be compared with a value, which fails in Hudi."""
 
 
-def fold(rule: MergeRule, facts: Facts, groups: Sequence[Numbers]) -> Merged:
+def fold(rule: MergeRule, facts: RecordFacts, groups: Sequence[Numbers]) -> Merged:
     """Merge the log records of each key. `groups[n]` has the n-th oldest record of each key with more than n records.
 
     The keys are ordered by their number of records: those of `groups[n + 1]` are the first keys of `groups[n]`.
@@ -93,7 +93,7 @@ def fold(rule: MergeRule, facts: Facts, groups: Sequence[Numbers]) -> Merged:
     return merged
 
 
-def _newer_wins(rule: MergeRule, facts: Facts, merged: Merged, newer: Numbers) -> Flags:
+def _newer_wins(rule: MergeRule, facts: RecordFacts, merged: Merged, newer: Numbers) -> Flags:
     if not rule.ordering:
         return np.ones(newer.size, np.bool_)
     older = merged.record
@@ -112,7 +112,7 @@ def _newer_wins(rule: MergeRule, facts: Facts, merged: Merged, newer: Numbers) -
     return np.where(facts.entries[newer], of_entry, of_row)
 
 
-def log_wins(rule: MergeRule, facts: Facts, base: Numbers, log: Merged) -> Flags:
+def log_wins(rule: MergeRule, facts: RecordFacts, base: Numbers, log: Merged) -> Flags:
     """The final merge: whether the result of `fold` is preferred to the base row of the same key, pair by pair.
 
     `facts` are those of the log records and of the base rows; `base` has the numbers of the base rows. A base row is
@@ -142,6 +142,6 @@ def filled(holes: Flags, base: Numbers, log: Numbers, wins: Flags) -> Numbers:
     return np.where(holes[high], low, high)
 
 
-def _check_nulls(facts: Facts, one: Numbers, other: Numbers, compared: Flags) -> None:
-    if (compared & (facts.nulls[one] != facts.nulls[other])).any():
+def _check_nulls(facts: RecordFacts, numbers: Numbers, other: Numbers, compared: Flags) -> None:
+    if (compared & (facts.nulls[numbers] != facts.nulls[other])).any():
         raise NullOrdering

@@ -53,10 +53,10 @@ class LogContent:
     def statistics(
         self,
         storage: Storage,
-        wanted: Collection[str],
+        names: Collection[str],
         seen: Callable[[FileSchema, pa.Table], None] = lambda schema, records: None,
     ) -> tuple[ColumnStats, ...]:
-        """The statistics of the columns `wanted` over its records, of which some are in memory at a time.
+        """The statistics of the columns `names` over its records, of which some are in memory at a time.
 
         `seen` is called with them, and their schema. A column with items, or with several types in the file, has no
         range. Raises CorruptFile, UnsupportedTable and StorageError.
@@ -66,7 +66,7 @@ class LogContent:
             read = self.read or FileRanges(storage, self.file.path, self.file.size)
             schema, pieces = records_of(read, block)
             columns = [
-                found.setdefault(path, _Column(path, leaf)).beside(leaf) if path in wanted else None
+                found.setdefault(path, _Column(path, leaf)).beside(leaf) if path in names else None
                 for path, leaf in ((schema.path_of(leaf), leaf) for leaf in schema.leaves)
             ]
             for piece in pieces:
@@ -111,7 +111,7 @@ class _Column:
         )
 
 
-def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]) -> list[LogContent]:
+def log_contents(storage: Storage, file_slice: FileSlice, counts: Callable[[str], bool]) -> list[LogContent]:
     """The content of each log file of a slice; `counts` says whether blocks of an instant are read.
 
     A file that cannot be read, or has blocks of unknown kinds, has a problem, as a file with a torn block that a commit
@@ -119,27 +119,27 @@ def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]
     """
     scanned: list[BlockPlace] = []
     problems: dict[str, str] = {}
-    reads = {log.path: FileRanges(storage, log.path, log.size, log.content) for log in one.log_files}
-    for log in one.log_files:
+    reads = {log.path: FileRanges(storage, log.path, log.size, log.content) for log in file_slice.log_files}
+    for log in file_slice.log_files:
         try:
             scanned += list(stored_blocks(storage, log, reads[log.path]))
         except CorruptFile as error:
             problems[storage.full_path(log.path)] = error.message
-    paths = [storage.full_path(log.path) for log in one.log_files]
+    paths = [storage.full_path(log.path) for log in file_slice.log_files]
     try:
         order, lost = by_instant(scanned, counts)
     except UnsupportedTable:
-        return [LogContent(log, is_known=False) for log in one.log_files]
+        return [LogContent(log, is_known=False) for log in file_slice.log_files]
     except CorruptFile as error:
         return [
             LogContent(log, problem=problems.get(path, error.message))
-            for log, path in zip(one.log_files, paths, strict=True)
+            for log, path in zip(file_slice.log_files, paths, strict=True)
         ]
     problems = {**{block.path: lost_records(block) for block in lost}, **problems}
     blocks = _by_file(order)
     return [
         LogContent(log, blocks[path], problems.get(path, ""), read=reads[log.path])
-        for log, path in zip(one.log_files, paths, strict=True)
+        for log, path in zip(file_slice.log_files, paths, strict=True)
     ]
 
 

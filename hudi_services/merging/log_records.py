@@ -194,14 +194,14 @@ class LogRecords:
         for piece in pieces:
             yield self._as_table(piece, found, block, subset)
 
-    def _as_table(self, records: pa.Table, found: FileSchema, block: BlockPlace, subset: int) -> pa.Table:
+    def _as_table(self, records: pa.Table, schema: FileSchema, block: BlockPlace, subset: int) -> pa.Table:
         exact = self.rule.exact_floats and block.type is BlockType.AVRO_DATA
-        columns = found.columns_of(self.schema.columns)
-        table = converted_table(records, records.num_rows, found, columns, self.schema, exact_floats=exact)
+        columns = schema.columns_of(self.schema.columns)
+        table = converted_table(records, records.num_rows, schema, columns, self.schema, exact_floats=exact)
         self._check(table, block)
         return self._with_facts(table, deletes(table, self.rule.marker), subset)
 
-    def _subset(self, block: BlockPlace, found: FileSchema) -> int:
+    def _subset(self, block: BlockPlace, schema: FileSchema) -> int:
         if not is_partial(block):
             return 0
         if self.rule.fill is not Fill.NOTHING:
@@ -209,7 +209,7 @@ class LogRecords:
                 f"{block.path} has a partial update at {block.offset}, and the table fills values of its records",
                 hint=WITH_HUDI,
             )
-        lacking = frozenset(self.schema.columns).difference(found.columns)
+        lacking = frozenset(self.schema.columns).difference(schema.columns)
         missing = [one.path[0] for one in self.ordering if one.path[0] in lacking]
         if missing:
             raise UnsupportedTable(
@@ -297,10 +297,10 @@ def _is_ordered(record: DeleteRecord, fields: int) -> bool:
     return len(record.ordering) == fields and record.ordering != (("IntWrapper", 0),) and None not in record.ordering
 
 
-def _unwrapped(values: Sequence[Wrapped], one: OrderingField) -> pa.Array:
+def _unwrapped(values: Sequence[Wrapped], ordering: OrderingField) -> pa.Array:
     """The values as those of the ordering field; null where a value is of a type that has no meaning there."""
-    kind = one.arrow
-    leaf = parquet_type(one.leaf).kind
+    kind = ordering.arrow
+    leaf = parquet_type(ordering.leaf).kind
     plain: list[Any] = [None if value is None else _value(value, leaf) for value in values]
     if leaf is Kind.DECIMAL:
         return pa.array(plain, pa.decimal256(76, 38)).cast(kind)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..base_files.row_selection import take_rows, take_table, value_codes, with_few_chunks
 from ..parquet.file_schema import FileSchema
-from .fold import Facts, Flags, Merged, Numbers, filled, fold, log_wins
+from .fold import Flags, Merged, Numbers, RecordFacts, filled, fold, log_wins
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
 from .rules import BINLOG_PLACE, META_COLUMNS, Fill, Final, MergeRule
@@ -103,7 +103,7 @@ class Merger:
         binlog = None
         if self._rule.final is Final.LATER_IN_BINLOG:
             binlog = np.concatenate((_binlog(log), _binlog(base)))
-        facts = Facts(tuple(order), nulls, unordered, deletes, entries, np.ones(2 * pairs, np.bool_), binlog)
+        facts = RecordFacts(tuple(order), nulls, unordered, deletes, entries, np.ones(2 * pairs, np.bool_), binlog)
         return log_wins(self._rule, facts, np.arange(pairs, 2 * pairs), Merged(np.arange(pairs), {}))
 
     def rows(self, base: pa.Table, at: Numbers, log: pa.Table, wins: Flags) -> pa.Table:
@@ -138,13 +138,13 @@ class Merger:
         """Whether a record that would be a row by itself has only some of the columns."""
         return bool((~_flags(log, DELETES) & (log.column(SUBSET).to_numpy() > 0)).any())
 
-    def _facts(self, table: pa.Table, holes: Mapping[str, Flags]) -> Facts:
+    def _facts(self, table: pa.Table, holes: Mapping[str, Flags]) -> RecordFacts:
         order = [table.column(f"{ORDER}{i}") for i in range(len(self._ordering))]
         entries, unordered = _flags(table, ENTRY), _flags(table, UNORDERED)
         nulls = np.zeros(table.num_rows, np.bool_)
         for values in order:
             nulls |= pc.is_null(values).to_numpy()
-        return Facts(
+        return RecordFacts(
             tuple(numbers(values) for values in order),
             nulls & ~(entries & unordered),
             unordered,

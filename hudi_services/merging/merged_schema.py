@@ -46,7 +46,7 @@ def merged_schema(
 class _Schemas:
     """The schemas of a slice: of its base file, and of its blocks; `wider` as of `merged_schema`."""
 
-    found: tuple[FileSchema, ...]
+    of_files: tuple[FileSchema, ...]
     wider: FileSchema | None
     slice_path: str = field(compare=False)
     first_path: str = field(compare=False)
@@ -57,11 +57,11 @@ class _Schemas:
 def _resolved(schemas: _Schemas) -> FileSchema:
     """The columns of all schemas. Most slices of a table have the same ones. Raises UnsupportedTable."""
     path = schemas.slice_path
-    later = [*schemas.found[1:], *([schemas.wider] if schemas.wider is not None else [])]
-    first = SourceSchema(schemas.first_path, schemas.found[0])
+    later = [*schemas.of_files[1:], *([schemas.wider] if schemas.wider is not None else [])]
+    first = SourceSchema(schemas.first_path, schemas.of_files[0])
     merged = resolve_target([first, *(SourceSchema(path, one) for one in later)], None)
     for name in merged.columns:
-        types = [parquet_type(column) for one in schemas.found if (column := one.column_of(name)) is not None]
+        types = [parquet_type(column) for one in schemas.of_files if (column := one.column_of(name)) is not None]
         if mixes_units(types):
             _refuse(path, f"the timestamps of the column {name} are in different units in its files")
     return merged

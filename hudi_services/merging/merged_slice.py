@@ -38,16 +38,16 @@ _COMPRESSION = 3
 class MergedSlice:
     """An open slice with records that change it. Raises CorruptFile, UnsupportedTable and StorageError."""
 
-    def __init__(self, one: FileSlice, base: BaseFileSlice | None, changes: Changes, memory: int) -> None:
+    def __init__(self, file_slice: FileSlice, base: BaseFileSlice | None, changes: Changes, memory: int) -> None:
         """`base` is the open base file of the slice; `memory` is the bytes of records that may be in memory.
 
         The records have Gregorian dates, and so do the rows.
         """
-        self._again = partial(MergedSlice, one, base, memory=memory)
+        self._again = partial(MergedSlice, file_slice, base, memory=memory)
         self._memory = memory
         self._base = base
         self._row_groups = [group.num_rows for group in base.row_groups] if base is not None else []
-        self.path = one.base_file.path if one.base_file is not None else one.log_files[0].path
+        self.path = file_slice.base_file.path if file_slice.base_file is not None else file_slice.log_files[0].path
         self.full_path = changes.full_path
         self._changes = changes
         self._schema = changes.schema
@@ -66,13 +66,15 @@ class MergedSlice:
 
     @classmethod
     def of_logs(
-        cls, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
+        cls, storage: Storage, file_slice: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
     ) -> "MergedSlice":
         """The slice with its log files."""
-        one = one if all(file.content for file in one.files) else with_small_files(storage, one)
-        base = _opened_base(storage, one)
+        file_slice = (
+            file_slice if all(file.content for file in file_slice.files) else with_small_files(storage, file_slice)
+        )
+        base = _opened_base(storage, file_slice)
         base = base and base.gregorian()
-        return cls(one, base, LogChanges(storage, one, base, rule, counts), memory)
+        return cls(file_slice, base, LogChanges(storage, file_slice, base, rule, counts), memory)
 
     # ---- facts
 
@@ -371,9 +373,9 @@ class MergedSlice:
             ) from None
 
 
-def _opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
+def _opened_base(storage: Storage, file_slice: FileSlice) -> BaseFileSlice | None:
     """The open base file of a slice; None when it has none. Raises CorruptFile and StorageError."""
-    base = one.base_file
+    base = file_slice.base_file
     return BaseFileSlice.open(storage, base.path, base.size or None, base.content) if base is not None else None
 
 
@@ -401,14 +403,16 @@ class _Checked:
         self._at_once = at_once
         self._rows = reader._expected_rows(names, target)
 
-    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
-        return self._reader._tables(one.index, self._names, self._target, self._dictionary, self._at_once, self._rows)
+    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        return self._reader._tables(
+            segment.index, self._names, self._target, self._dictionary, self._at_once, self._rows
+        )
 
-    def stored(self, one: Segment) -> Iterator[pa.Table]:
+    def stored(self, segment: Segment) -> Iterator[pa.Table]:
         reader, names = self._reader, self._reader._deciding_columns
-        assert one.index is not None
+        assert segment.index is not None
         plain = [name for name in names if name != KEY or not reader._makes_keys]
-        for piece in reader._base_pieces(one.index, names, at_once=self._at_once):
+        for piece in reader._base_pieces(segment.index, names, at_once=self._at_once):
             columns = reader.schema.columns_of(plain)
             rows = converted_table(piece, piece.num_rows, reader.schema, columns, self._target)
             if reader._makes_keys:

@@ -88,7 +88,7 @@ class LogChanges:
     def __init__(
         self,
         storage: Storage,
-        one: FileSlice,
+        file_slice: FileSlice,
         base: BaseFileSlice | None,
         rule: MergeRule,
         counts: CountedInstants,
@@ -96,25 +96,27 @@ class LogChanges:
     ) -> None:
         """`wider`: columns of the wider types that some columns of the slice are to have."""
         self._storage = storage
-        self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
+        self._sizes = {log.path: log.size or self._stored_size(log) for log in file_slice.log_files}
         self._reads = {
             storage.full_path(log.path): FileRanges(storage, log.path, self._sizes[log.path], log.content)
-            for log in one.log_files
+            for log in file_slice.log_files
         }
-        found = [place for log in one.log_files for place in self._scan(log)]
+        found = [place for log in file_slice.log_files for place in self._scan(log)]
         self.blocks = len(found)
         self._counted = replayed(found, counts, with_originals=rule.applies_originals)
         # A slice without a base file may have no block that counts, and no rows.
         is_empty = base is None and not self._counted
         described = [place for place in found if HeaderKey.SCHEMA in place.header] if is_empty else self._counted
-        path = storage.full_path(one.base_file.path if one.base_file is not None else one.log_files[0].path)
+        path = storage.full_path(
+            file_slice.base_file.path if file_slice.base_file is not None else file_slice.log_files[0].path
+        )
         self.full_path = path
         self.schema = merged_schema(path, base, described, rule, wider)
         self.ordering = ordering_fields(rule, self.schema, path)
         self.rule = with_ordering(rule, self.ordering)
-        self._records = LogRecords(self.schema, one.partition, self.rule, self.ordering)
+        self._records = LogRecords(self.schema, file_slice.partition, self.rule, self.ordering)
         self._again: Callable[[FileSchema], LogChanges] = lambda more: LogChanges(
-            storage, one, base, rule, counts, more
+            storage, file_slice, base, rule, counts, more
         )
 
     @property

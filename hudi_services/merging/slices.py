@@ -41,15 +41,15 @@ class MergedSlices:
         except UnsupportedTable as e:
             return cls(storage, None, counts, refusal=e.message)
 
-    def open(self, one: FileSlice) -> SliceReader:
-        if not one.log_files:
-            return BaseFileSlices(self.storage).open(one)
-        return MergedSlice.of_logs(self.storage, one, self._rule(), self.counts, self.memory)
+    def open(self, file_slice: FileSlice) -> SliceReader:
+        if not file_slice.log_files:
+            return BaseFileSlices(self.storage).open(file_slice)
+        return MergedSlice.of_logs(self.storage, file_slice, self._rule(), self.counts, self.memory)
 
-    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        if not one.log_files:
-            return BaseFileSlices(self.storage).facts(one, take)
-        return take(MergedFacts(MergedSlice.of_logs(self.storage, one, self._rule(), self.counts, self.memory)))
+    def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        if not file_slice.log_files:
+            return BaseFileSlices(self.storage).facts(file_slice, take)
+        return take(MergedFacts(MergedSlice.of_logs(self.storage, file_slice, self._rule(), self.counts, self.memory)))
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
@@ -57,12 +57,12 @@ class MergedSlices:
     def counting(self, instant: str) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, also=instant))
 
-    def checked(self, one: FileSlice) -> FileSlice:
-        if not one.log_files:
-            return one
-        one = with_small_files(self.storage, one)
-        self.open(one)
-        return one
+    def checked(self, file_slice: FileSlice) -> FileSlice:
+        if not file_slice.log_files:
+            return file_slice
+        file_slice = with_small_files(self.storage, file_slice)
+        self.open(file_slice)
+        return file_slice
 
     def _rule(self) -> MergeRule:
         if self.rule is None:

@@ -18,15 +18,17 @@ from .records.model import BloomRecord
 def bloom_records(source: SliceSource, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
     """The records of the base files among `files`, read from their footers. Raises CorruptFile and StorageError."""
 
-    def record(one: FileSlice, facts: SliceFacts) -> BloomRecord | None:
-        return bloom_record(one, facts.bloom, instant)
+    def record(file_slice: FileSlice, facts: SliceFacts) -> BloomRecord | None:
+        return bloom_record(file_slice, facts.bloom, instant)
 
     slices = [base_slice(file.partition, file.name, file.size) for file in files if not file.stat.is_log]
     return [found for found in describe(source, slices, record) if found is not None]
 
 
-def bloom_record(one: FileSlice, bloom: BloomBits | None, instant: str) -> BloomRecord | None:
+def bloom_record(file_slice: FileSlice, bloom: BloomBits | None, instant: str) -> BloomRecord | None:
     """The record of the base file of a slice, None when it has no filter."""
-    if bloom is None or one.base_file is None:
+    if bloom is None or file_slice.base_file is None:
         return None
-    return BloomRecord(bloom_filter_key(one.partition, one.base_file.name), bloom.type_code, instant, bloom.bits)
+    return BloomRecord(
+        bloom_filter_key(file_slice.partition, file_slice.base_file.name), bloom.type_code, instant, bloom.bits
+    )

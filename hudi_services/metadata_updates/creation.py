@@ -30,7 +30,7 @@ from ..metadata.file_groups.new_groups import (
 from ..metadata.records.codec import encode_record
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, PARTITION_STATS
 from ..metadata.records.model import FilesRecord, RecordType
-from ..metadata.records.schema import stored_schema
+from ..metadata.records.record_schema import stored_schema
 from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
 from ..model import WriteStat
 from ..options import value_of, writing_keys

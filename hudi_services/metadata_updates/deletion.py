@@ -15,6 +15,7 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache H
 from collections.abc import Collection, Mapping, Sequence
 
 from ..derived_indexes.expression_index.index import expression_indexes
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -26,7 +27,6 @@ from ..metadata.records.keys import (
 )
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from ..metadata.statistics.indexed_columns import described_columns
-from ..metadata.table import MetadataTable
 from .repair_plan import plan_repair
 
 _GONE = FileEntry(0, deleted=True)

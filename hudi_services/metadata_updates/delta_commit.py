@@ -26,11 +26,11 @@ from ..log_files.block_contents import delete_block_content
 from ..log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..log_files.log_writer import encode_block
 from ..metadata.file_groups.new_groups import begin_groups
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.metadata_table import MOST_FILES, MetadataTable
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata.records.codec import encode_record
 from ..metadata.records.model import Record, StatsRecord
 from ..metadata.statistics.indexed_columns import typed_among
-from ..metadata.table import MOST_FILES, MetadataTable
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..paths import bare_name
 from ..table.new_logs import NewLog
@@ -74,7 +74,7 @@ def write_delta_commit(
     times: Callable[[], str],
     *,
     deletes: Mapping[str, Sequence[str]] | None = None,
-    moved: Sequence[MovedKeys] = (),
+    deltas: Sequence[IndexDelta] = (),
     extra: Mapping[str, str] | None = None,
     hands_on: bool = False,
 ) -> Confirm:
@@ -85,7 +85,7 @@ def write_delta_commit(
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
-    would hide it. `moved` are the keys for key indexes, none of which has records or deletes here; raises ConflictError
+    would hide it. `deltas` are those of key indexes, none of which has records or deletes here; raises ConflictError
     when such an index was rebuilt meanwhile. `extra` are added to the commit's extra metadata.
     """
     gone = deletes or {}
@@ -95,7 +95,7 @@ def write_delta_commit(
         for partition in sorted({*records, *gone})
         for write in _group_writes(metadata, instant, partition, records.get(partition, ()), gone.get(partition, ()))
     ]
-    of_indexes = [(one, _shard_writes(metadata, instant, one)) for one in moved]
+    of_indexes = [(one, _shard_writes(metadata, instant, one)) for one in deltas]
     shard_writes = [write for _, writes_of in of_indexes for write in writes_of]
     release = metadata.config.version.release
     timeline = metadata.timeline
@@ -164,30 +164,30 @@ def _group_writes(
     ]
 
 
-def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_ShardWrite]:
-    index = moved.index
+def _shard_writes(metadata: MetadataTable, instant: str, delta: IndexDelta) -> list[_ShardWrite]:
+    index = delta.index
     groups = {group.file_id: group for group in metadata.file_groups(index)}
-    if {*groups} != {*moved.shards.file_ids} - moved.shards.begun:
+    if {*groups} != {*delta.shards.file_ids} - delta.shards.begun:
         raise ConflictError(
             f"{metadata.storage.root}: the metadata partition {index} was rebuilt meanwhile",
             hint="nothing was committed; run again",
         )
-    groups |= {file_id: FileSlice(index, file_id, instant, None) for file_id in moved.shards.begun}
+    groups |= {file_id: FileSlice(index, file_id, instant, None) for file_id in delta.shards.begun}
     names = metadata.log_names(index, instant)
-    of_shards = [groups[file_id] for file_id in moved.shards.file_ids]
-    counts = sorted(moved.counts().items())
+    of_shards = [groups[file_id] for file_id in delta.shards.file_ids]
+    counts = sorted(delta.counts().items())
     return [_ShardWrite(of_shards[shard], names.next(of_shards[shard]), shard, count) for shard, count in counts]
 
 
 def _write_shards(
-    metadata: MetadataTable, instant: str, writes: Sequence[_ShardWrite], moved: MovedKeys
+    metadata: MetadataTable, instant: str, writes: Sequence[_ShardWrite], delta: IndexDelta
 ) -> list[WriteStat]:
     storage, schema = metadata.storage, metadata.writer_schema.text
     tasks = [
-        moved.task(storage, metadata.path(moved.index, write.log.name), instant, schema, write.shard)
+        delta.task(storage, metadata.path(delta.index, write.log.name), instant, schema, write.shard)
         for write in writes
     ]
-    return [write.log.written(size, write.updates) for write, size in zip(writes, moved.write(tasks), strict=True)]
+    return [write.log.written(size, write.updates) for write, size in zip(writes, delta.write(tasks), strict=True)]
 
 
 def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> WriteStat:

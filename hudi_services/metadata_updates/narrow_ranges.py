@@ -13,12 +13,12 @@ from functools import reduce
 
 from ..derived_indexes.expression_index.index import expression_indexes
 from ..metadata.file_groups.reader import PartitionReader
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
 from ..metadata.records.model import Record, StatsRecord, merge_records
 from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls
 from ..metadata.statistics.indexed_columns import described_columns, typed_among
 from ..metadata.statistics.partition_ranges import live_records, range_key, range_source, whole_range, widening
-from ..metadata.table import MetadataTable
 from ..packing import pack
 
 _RECORDS_AT_ONCE = 50_000

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from ..concurrency import at_once
 from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_stat, complete_build, create_groups, initial_instants
-from ..metadata.record_index.base_files import WrittenBase
+from ..metadata.metadata_table import MetadataTable
+from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.statistics.indexed_columns import read_definitions, write_definitions
-from ..metadata.table import MetadataTable
 from ..storage import Storage
 from ..table.log_naming import INITIALISATION
 

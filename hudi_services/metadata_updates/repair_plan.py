@@ -19,6 +19,7 @@ Log files cannot correct a size in a base file that is too big, and on version 6
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import SECONDARY_INDEX_PREFIX
 from ..metadata.records.model import (
     FileEntry,
@@ -29,7 +30,6 @@ from ..metadata.records.model import (
     Stored,
 )
 from ..metadata.statistics.column_stats import counts, same_statistics, settled
-from ..metadata.table import MetadataTable
 
 Wanted = Mapping[str, Mapping[str, Record | None]]
 """The record that readers should find, None for no record, by metadata partition and key.
@@ -59,11 +59,11 @@ class RepairPlan:
         }
 
 
-def plan_repair(metadata: MetadataTable, wanted: Wanted) -> RepairPlan:
-    """The plan after which readers find `wanted`, as far as possible. Raises CorruptFile."""
+def plan_repair(metadata: MetadataTable, expected: Wanted) -> RepairPlan:
+    """The plan after which readers find `expected`, as far as possible. Raises CorruptFile."""
     plan = RepairPlan()
     can_be_tight = _TIGHT in metadata.writer_schema.text
-    for partition, targets in wanted.items():
+    for partition, targets in expected.items():
         records = plan.records.setdefault(partition, [])
         if partition.startswith(SECONDARY_INDEX_PREFIX):
             # The newest record counts, whatever is below it. Hudi 1.2 finds a record that is only marked as deleted.

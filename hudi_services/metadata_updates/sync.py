@@ -15,7 +15,8 @@ from ..derived_indexes.expression_index.index import ComputedIndex, ExpressionIn
 from ..errors import CheckFailed, HudiServicesError, UnsupportedTable
 from ..metadata.bloom_filters import bloom_records
 from ..metadata.file_groups.committed_files import REPAIRED_LOGS
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.metadata_table import MetadataTable
+from ..metadata.record_index.log_writing import IndexDelta
 from ..metadata.records.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -36,7 +37,6 @@ from ..metadata.statistics.indexed_columns import (
 )
 from ..metadata.statistics.partition_ranges import partition_ranges, range_source, settled_in, widening
 from ..metadata.statistics.text_ranges import in_both_orders
-from ..metadata.table import MetadataTable
 from ..schema.table_schema import TableSchema
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
@@ -45,7 +45,7 @@ from .delta_commit import Confirm, write_delta_commit
 from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
 from .repair_plan import Wanted, plan_repair
 from .rollback.lasting import lasting_in, may_be_merged
-from .rollback.restored import Restored, restored_records
+from .rollback.restored_records import Restored, restored_records
 from .rollback.timeline import resume_rollbacks, take_out, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
@@ -68,9 +68,9 @@ class Change:
     instant: str
     new_files: tuple[NewFile, ...]
     live_files: Mapping[str, Collection[str]]
-    moved: MovedKeys | None = None
+    index_delta: IndexDelta | None = None
     """All record keys of the new files, when the table has a record index."""
-    pairs: tuple[MovedKeys, ...] | None = None
+    secondary_deltas: tuple[IndexDelta, ...] | None = None
     """The keys that came to each secondary index, and those that went; None when all rows stay as they are."""
     expressions: tuple[ComputedIndex, ...] = ()
     """The records of the new files in each expression index."""
@@ -97,12 +97,12 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     records, added = _records_of(metadata, change)
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
-    moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
+    moved = [*([change.index_delta] if change.index_delta is not None else []), *(change.secondary_deltas or ())]
     _require_keys(metadata, change, {one.index for one in moved})
     define_columns(metadata, added)
     # Before the commit: a kill in between leaves a range that is at most wider than necessary.
     _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
-    return write_delta_commit(metadata, change.instant, records, times, moved=moved)
+    return write_delta_commit(metadata, change.instant, records, times, deltas=moved)
 
 
 def rehearse_commit(metadata: MetadataTable, change: Change) -> None:
@@ -207,7 +207,7 @@ def sync_rollback(
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
             commit = write_delta_commit(
-                metadata, rollback, everything, times, deletes=deletes, moved=moved, hands_on=True
+                metadata, rollback, everything, times, deletes=deletes, deltas=moved, hands_on=True
             )
             # Below, ranges are compared with what readers find then.
             metadata = commit().reload() if live and writes else commit()
@@ -222,29 +222,29 @@ def sync_rollback(
 
 def sync_repair(
     metadata: MetadataTable,
-    wanted: Wanted,
+    expected: Wanted,
     times: Callable[[], str],
-    moved: MovedKeys | None = None,
+    delta: IndexDelta | None = None,
     damaged: Sequence[str] = (),
 ) -> tuple[str, Mapping[str, int]]:
-    """Write a delta commit after which readers find `wanted`, as far as possible; otherwise as `sync_commit`.
+    """Write a delta commit after which readers find `expected`, as far as possible; otherwise as `sync_commit`.
 
-    `moved` are the keys to write to the record index. `damaged` are the log files whose losses are repaired: our
+    `delta` are the keys to write to the record index. `damaged` are the log files whose losses are repaired: our
     readers no longer refuse them.
 
     Returns the instant of the repair, which the table's timeline does not have, and the numbers of keys written by
     metadata partition: no partition when nothing can be repaired.
     """
     metadata = _ready(metadata, times)
-    plan = plan_repair(metadata, wanted)
+    plan = plan_repair(metadata, expected)
     drawn = times()
     instant = metadata.log_naming.derived(drawn, _REPAIR_SUFFIX, lambda: drawn)
     written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | plan.count
-    written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
+    written |= {} if delta is None else {RECORD_INDEX: sum(delta.counts().values())}
     if written:
         extra = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
-        keys = [] if moved is None else [moved]
-        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=keys, extra=extra)()
+        keys = [] if delta is None else [delta]
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, deltas=keys, extra=extra)()
     return instant, written
 
 
@@ -291,7 +291,11 @@ def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColum
 
 def _require_keys(metadata: MetadataTable, change: Change, known: Collection[str]) -> None:
     """Raise CheckFailed when a key index was built while the rows were written: their keys were not read for it."""
-    needed = [one for one in metadata.partitions if one.startswith(SECONDARY_INDEX_PREFIX) and change.pairs is not None]
+    needed = [
+        one
+        for one in metadata.partitions
+        if one.startswith(SECONDARY_INDEX_PREFIX) and change.secondary_deltas is not None
+    ]
     if RECORD_INDEX in metadata.partitions and not change.keys_stay:
         needed.append(RECORD_INDEX)
     unknown = {*needed}.difference(known)
@@ -340,17 +344,18 @@ def _listing(partition: str, sizes: Mapping[str, int]) -> FilesRecord:
 
 
 def _ranges(
-    metadata: MetadataTable, change: Change, index: str, told: Sequence[StatsRecord], columns: Collection[str]
+    metadata: MetadataTable, change: Change, index: str, of_files: Sequence[StatsRecord], columns: Collection[str]
 ) -> list[StatsRecord]:
-    """The ranges of the partitions that the commit changes, over its new and live files; `told` are the records of the
-    new files. Where these tell nothing of one of `columns`, as those of deletes, what is there stays, if it is true."""
+    """The ranges of the partitions that the commit changes, over its new and live files; `of_files` are the records of
+    the new files. Where these tell nothing of one of `columns`, as those of deletes, what is there stays, if it is
+    true."""
     partitions = {file.name: file.partition for file in change.new_files}
     new: dict[str, list[StatsRecord]] = {}
-    for record in told:
+    for record in of_files:
         new.setdefault(partitions[record.file_name], []).append(record)
     names: dict[str, set[str]] = {}
     # In the index of an expression, a file without rows has no record.
-    for name in partitions if index == PARTITION_STATS else (record.file_name for record in told):
+    for name in partitions if index == PARTITION_STATS else (record.file_name for record in of_files):
         names.setdefault(partitions[name], set()).add(name)
     reader = metadata.reader(range_source(index))
     ranges = [

@@ -162,59 +162,59 @@ def key_generator_for(record_key: Sequence[str], partition_by: Sequence[str]) ->
     return KeyGenerator.SIMPLE if len(record_key) == len(partition_by) == 1 else KeyGenerator.COMPLEX
 
 
-def _of_6(one: TableDefinition) -> dict[str, str]:
+def _of_6(definition: TableDefinition) -> dict[str, str]:
     found = {
         "hoodie.timeline.layout.version": "1",
-        "hoodie.database.name": one.database,
+        "hoodie.database.name": definition.database,
         "hoodie.archivelog.folder": "archived",
-        "hoodie.table.keygenerator.class": KEY_GENERATORS + one.key_generator.value,
-        "hoodie.table.partition.fields": ",".join(one.partition_by),
+        "hoodie.table.keygenerator.class": KEY_GENERATORS + definition.key_generator.value,
+        "hoodie.table.partition.fields": ",".join(definition.partition_by),
     }
-    if one.ordering:
-        found["hoodie.table.precombine.field"] = one.ordering[0]
-    if one.type == "MERGE_ON_READ":
-        found["hoodie.compaction.payload.class"] = one.payload or _PAYLOADS[BY_COMMIT_TIME]
+    if definition.ordering:
+        found["hoodie.table.precombine.field"] = definition.ordering[0]
+    if definition.type == "MERGE_ON_READ":
+        found["hoodie.compaction.payload.class"] = definition.payload or _PAYLOADS[BY_COMMIT_TIME]
         found["hoodie.compaction.record.merger.strategy"] = _STRATEGIES[BY_EVENT_TIME]
     return found
 
 
-def _of_8(one: TableDefinition) -> dict[str, str]:
-    found = _of_layout_2(one) | {
-        "hoodie.record.merge.strategy.id": _STRATEGIES[one.mode],
-        "hoodie.compaction.payload.class": _PAYLOADS[one.mode],
+def _of_8(definition: TableDefinition) -> dict[str, str]:
+    found = _of_layout_2(definition) | {
+        "hoodie.record.merge.strategy.id": _STRATEGIES[definition.mode],
+        "hoodie.compaction.payload.class": _PAYLOADS[definition.mode],
     }
-    if one.ordering:
-        found["hoodie.table.precombine.field"] = one.ordering[0]
+    if definition.ordering:
+        found["hoodie.table.precombine.field"] = definition.ordering[0]
     return found
 
 
-def _of_9(one: TableDefinition) -> dict[str, str]:
-    found = _of_layout_2(one) | {"hoodie.table.format": "native"}
-    if one.ordering:
-        found["hoodie.table.ordering.fields"] = ",".join(one.ordering)
-    if one.payload:
-        found["hoodie.table.legacy.payload.class"] = one.payload
+def _of_9(definition: TableDefinition) -> dict[str, str]:
+    found = _of_layout_2(definition) | {"hoodie.table.format": "native"}
+    if definition.ordering:
+        found["hoodie.table.ordering.fields"] = ",".join(definition.ordering)
+    if definition.payload:
+        found["hoodie.table.legacy.payload.class"] = definition.payload
     extractor = "MultiPartKeysValueExtractor"
-    if len(one.partition_by) == 1 and one.key_generator is not KeyGenerator.CUSTOM:
-        extractor = "HiveStylePartitionValueExtractor" if one.hive_style else "SinglePartPartitionValueExtractor"
+    if len(definition.partition_by) == 1 and definition.key_generator is not KeyGenerator.CUSTOM:
+        extractor = "HiveStylePartitionValueExtractor" if definition.hive_style else "SinglePartPartitionValueExtractor"
     return found | {"hoodie.table.partition_extractor_class": _EXTRACTORS + extractor}
 
 
-def _of_layout_2(one: TableDefinition) -> dict[str, str]:
-    kinds = [kind.value for kind in one.partition_kinds] or [""] * len(one.partition_by)
-    fields = (f"{name}:{kind}" if kind else name for name, kind in zip(one.partition_by, kinds, strict=True))
+def _of_layout_2(definition: TableDefinition) -> dict[str, str]:
+    kinds = [kind.value for kind in definition.partition_kinds] or [""] * len(definition.partition_by)
+    fields = (f"{name}:{kind}" if kind else name for name, kind in zip(definition.partition_by, kinds, strict=True))
     found = {
         "hoodie.timeline.layout.version": "2",
-        "hoodie.table.initial.version": str(one.version.number),
+        "hoodie.table.initial.version": str(definition.version.number),
         "hoodie.table.multiple.base.file.formats.enable": "false",
         "hoodie.archivelog.folder": "history",
         "hoodie.timeline.path": "timeline",
         "hoodie.timeline.history.path": "history",
-        "hoodie.table.keygenerator.type": one.key_generator.name,
+        "hoodie.table.keygenerator.type": definition.key_generator.name,
         "hoodie.table.partition.fields": ",".join(fields),
-        "hoodie.record.merge.mode": one.mode,
+        "hoodie.record.merge.mode": definition.mode,
     }
-    return found | ({"hoodie.database.name": one.database} if one.database else {})
+    return found | ({"hoodie.database.name": definition.database} if definition.database else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Sources: DataSourceOptions, HoodieTableConfig and HoodieWriteConfig of Apache Hu
 
 import enum
 
-from .option import NEVER, Kept, Phase, Section
+from .option import NEVER, KeptProperty, Phase, Section
 from .value_types import NO_NAMES, choice
 
 KEY_GENERATORS = "org.apache.hudi.keygen."
@@ -52,7 +52,7 @@ def key_generator_type(named: str) -> str:
 TIME_PREFIX = "hoodie.keygen.timebased."
 TIME_PREFIXES = (TIME_PREFIX, "hoodie.deltastreamer.keygen.timebased.")
 """Of the options of partition paths that are times; the second one is older, and counts less."""
-TIME_PROPERTIES = tuple(Kept(prefix, Phase.CREATE | Phase.INGEST) for prefix in TIME_PREFIXES)
+TIME_PROPERTIES = tuple(KeptProperty(prefix, Phase.CREATE | Phase.INGEST) for prefix in TIME_PREFIXES)
 
 CREATION = Section("A new table", Phase.CREATE, NEVER)
 TABLE_NAME = CREATION("hoodie.table.name", "", "The name of a new table; when empty, the name of its folder.")

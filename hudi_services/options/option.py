@@ -108,7 +108,7 @@ class Option(Key, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Key):
+class KeptProperty(Key):
     """A property that a new table keeps as it is given, and the commands that read it."""
 
     effect = ("phase",)

@@ -21,9 +21,9 @@ from ..snapshot import Snapshot, refresh
 from ..storage import FileInfo, Storage
 from ..timeline.instant import Action
 from .data_files import DataFolders
-from .known_files import KnownFiles
+from .known_files import FileJudge
 from .leftovers import Leftover, list_leftovers, list_uploads
-from .model import Ages, Findings, Item, Kept, OrphanKind, Total, Verdict
+from .model import Ages, Item, OrphanFindings, OrphanKind, ReasonToStay, Total, Verdict
 
 _REQUESTS_AT_ONCE = 32
 
@@ -37,7 +37,7 @@ class _Candidate:
     beside: tuple[BaseFile, ...]
 
 
-def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int], None]) -> Findings:
+def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int], None]) -> OrphanFindings:
     """Find the orphan files of `table`; changes nothing. `progress` gets the number of folders listed, and known.
 
     Raises CorruptFile for a plan, a rollback, a savepoint or a metadata table that cannot be read.
@@ -46,7 +46,7 @@ def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int]
     listing = _list(table, folders, progress)
     leftovers = [*list_leftovers(table.storage), *list_uploads(table.storage, folders.nested)]
     current = refresh(table)
-    knowledge = KnownFiles(current)
+    knowledge = FileJudge(current)
     look = _Look(knowledge, ages, round(now_millis(current)), listing.kept)
     for candidate in listing.candidates:
         look.at_data_file(candidate)
@@ -55,7 +55,7 @@ def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int]
         look.at_leftover(leftover)
     items = tuple(sorted(look.items, key=lambda item: item.path))
     warnings = (*listing.warnings, *knowledge.warnings)
-    return Findings(items, dict(look.kept), tuple(dict.fromkeys(warnings)))
+    return OrphanFindings(items, dict(look.kept), tuple(dict.fromkeys(warnings)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ class _Listing:
     """Data files to judge; the number of files that cannot be judged, by reason; warnings about unreadable files."""
 
     candidates: list[_Candidate]
-    kept: dict[Kept, Total]
+    kept: dict[ReasonToStay, Total]
     warnings: list[str]
 
 
 def _list(table: Snapshot, folders: DataFolders, progress: Callable[[int, int], None]) -> _Listing:
     """List the data files that are not live by `table`; the listing of a partition is read once for all its files."""
-    before = KnownFiles(table)
+    before = FileJudge(table)
     candidates: list[_Candidate] = []
-    kept: dict[Kept, Total] = defaultdict(Total)
+    kept: dict[ReasonToStay, Total] = defaultdict(Total)
     for _, files in folders.walk(progress):
         doubtful = []
         live: dict[str, list[BaseFile]] = defaultdict(list)
@@ -97,18 +97,18 @@ def _is_cleaning(before: Snapshot, now: Snapshot) -> bool:
 class _Look:
     """Sorts the listed files into orphan files and files that are kept."""
 
-    def __init__(self, knowledge: KnownFiles, ages: Ages, now_millis: int, kept: dict[Kept, Total]) -> None:
+    def __init__(self, knowledge: FileJudge, ages: Ages, now_millis: int, kept: dict[ReasonToStay, Total]) -> None:
         self._knowledge = knowledge
         self._ages = ages
         self._now = now_millis
         self.items: list[Item] = []
-        self.kept: dict[Kept, Total] = defaultdict(Total, kept)
+        self.kept: dict[ReasonToStay, Total] = defaultdict(Total, kept)
         self._rolled_back: list[_Candidate] = []
 
     def at_data_file(self, candidate: _Candidate) -> None:
         verdict = self._knowledge.judge(candidate.file)
         if isinstance(verdict, OrphanKind) and self._is_young(candidate.info.mtime_millis, self._ages.minimum):
-            verdict = Kept.YOUNG
+            verdict = ReasonToStay.YOUNG
         if verdict is OrphanKind.ROLLED_BACK and self._knowledge.readers_list_storage:
             self._rolled_back.append(candidate)
         else:
@@ -121,14 +121,14 @@ class _Look:
         """
         if is_cleaning:
             for candidate in self._rolled_back:
-                self._sort(candidate, Kept.CLEANING)
+                self._sort(candidate, ReasonToStay.CLEANING)
             return
         left = self._still_there(storage, [file for one in self._rolled_back for file in one.beside])
         alone = [one.file for one in self._rolled_back if left.isdisjoint(file.path for file in one.beside)]
         new = self._knowledge.begun_by_dead_attempts(alone)
         stay = {file.path for file in alone if file.file_id not in new}
         for candidate in self._rolled_back:
-            self._sort(candidate, Kept.ONLY_FILE if candidate.file.path in stay else OrphanKind.ROLLED_BACK)
+            self._sort(candidate, ReasonToStay.ONLY_FILE if candidate.file.path in stay else OrphanKind.ROLLED_BACK)
 
     def _still_there(self, storage: Storage, files: Collection[BaseFile]) -> set[str]:
         """The paths of the `files` that still exist, that readers see, and that neither a savepoint nor a plan names.
@@ -151,7 +151,7 @@ class _Look:
         young = self._is_young(leftover.mtime_millis, leftover.least_age(self._ages))
         for file in leftover.files:
             if young:
-                self._keep(file, Kept.YOUNG)
+                self._keep(file, ReasonToStay.YOUNG)
             else:
                 self._add(file, leftover.attempt, leftover.reason)
 
@@ -162,5 +162,5 @@ class _Look:
         action = self._knowledge.action(attempt)
         self.items.append(Item(file.path, file.size, file.mtime_millis, attempt, action, reason))
 
-    def _keep(self, file: FileInfo, why: Kept) -> None:
+    def _keep(self, file: FileInfo, why: ReasonToStay) -> None:
         self.kept[why] = self.kept[why].plus(file.size)

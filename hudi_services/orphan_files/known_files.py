@@ -15,11 +15,11 @@ from ..snapshot import Snapshot
 from ..table.file_ledger import NEVER_REPEATED
 from ..table.view import CHANGE_DATA
 from ..timeline.archived_instants import ArchivedInstants
-from .model import Kept, OrphanKind, Verdict
+from .model import OrphanKind, ReasonToStay, Verdict
 from .slice_logs import SliceLogs
 
 
-class KnownFiles:
+class FileJudge:
     """Judges the data files of `table`, which must have been opened after the files were listed.
 
     Then the instant of a writer that begins in between is on the timeline as pending. Raises CorruptFile for pending
@@ -56,7 +56,7 @@ class KnownFiles:
         if isinstance(file, LogFile) and self._is_log_of_slice(file):
             return self._judge_log_of_slice(file)
         if file.instant in self.pending:
-            return Kept.PENDING
+            return ReasonToStay.PENDING
         listed = self._is_listed(file)
         if listed and (file.instant in self._writes or self._is_old(file.instant)):
             return None
@@ -65,17 +65,17 @@ class KnownFiles:
             return verdict
         if listed:
             # Timeline files that were deleted by hand leave the attempt in the metadata table of versions 8 and 9.
-            return Kept.LISTED
+            return ReasonToStay.LISTED
         return self._held.get((file.partition, file.name)) or self._in_group(file) or verdict
 
-    def beyond_knowledge(self, file: DataFile) -> Kept | None:
+    def beyond_knowledge(self, file: DataFile) -> ReasonToStay | None:
         """Why a later snapshot cannot decide about an old file that is not live; None for a file to be judged later."""
         if self._is_log_of_slice(file):
             return None
         if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
             return None
         verdict = self._of_instant(file.instant)
-        return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
+        return verdict if verdict in (ReasonToStay.UNREADABLE_ARCHIVE, ReasonToStay.NOT_IN_ARCHIVE) else None
 
     def attempt(self, file: DataFile) -> str:
         """The instant that wrote an orphan file."""
@@ -118,11 +118,11 @@ class KnownFiles:
     def _beside_commit(self, file: DataFile) -> Verdict:
         names = self._ledger.names_of(file.instant)
         if names is None:
-            return Kept.UNREADABLE_COMMIT
+            return ReasonToStay.UNREADABLE_COMMIT
         # Change-data files stay, also those of repeated tasks.
         if file.name in names or (isinstance(file, LogFile) and file.suffix == CHANGE_DATA):
             return None
-        return OrphanKind.STRAY if self._table.metadata is not None else Kept.SUSPICIOUS
+        return OrphanKind.STRAY if self._table.metadata is not None else ReasonToStay.SUSPICIOUS
 
     def _judge_log_of_slice(self, log: LogFile) -> Verdict:
         """The verdict by the instants of the blocks: an orphan file has only blocks of attempts that are gone."""
@@ -131,20 +131,20 @@ class KnownFiles:
             return None
         writers = self._slice_logs.writers(log)
         if writers is None:
-            return Kept.LOG_OF_SLICE
+            return ReasonToStay.LOG_OF_SLICE
         if writers.instants & self.pending or log.instant in self.pending:
-            return Kept.PENDING
+            return ReasonToStay.PENDING
         if writers.is_cancelled:
-            return Kept.CANCELLED
+            return ReasonToStay.CANCELLED
         if any(one in self._writes or self._is_archived(one) for one in writers.instants):
             # Readers that list storage see its records.
-            return Kept.LOG_OF_SLICE if self._table.metadata is not None else None
+            return ReasonToStay.LOG_OF_SLICE if self._table.metadata is not None else None
         verdicts = {self._of_instant(one) for one in writers.instants}
         for verdict in verdicts:
             if not isinstance(verdict, OrphanKind):
                 return verdict
         if not verdicts or log.suffix == CHANGE_DATA:
-            return Kept.LOG_OF_SLICE
+            return ReasonToStay.LOG_OF_SLICE
         held = self._held.get((log.partition, log.name)) or self._in_group(log)
         return held or (OrphanKind.ROLLED_BACK if OrphanKind.ROLLED_BACK in verdicts else verdicts.pop())
 
@@ -156,15 +156,15 @@ class KnownFiles:
     def _gone(self, ts: str) -> Verdict:
         """The verdict on files that no metadata table lists, of an instant that is no write of the timeline."""
         if self._timeline.find(ts) is not None:
-            return Kept.OTHER_ACTION
+            return ReasonToStay.OTHER_ACTION
         archive = self._archive
         if archive is None:
-            return Kept.UNREADABLE_ARCHIVE
+            return ReasonToStay.UNREADABLE_ARCHIVE
         # Also for times inside the timeline: while Hudi archives, a listing may lack some of the removed files.
         if ts in archive.completed:
             return None
         if self._first is None:
-            return Kept.NO_TIMELINE
+            return ReasonToStay.NO_TIMELINE
         if not self._is_old(ts):
             return OrphanKind.DEAD_ATTEMPT
         listed = self._table.metadata is not None
@@ -173,7 +173,7 @@ class KnownFiles:
         # Another attempt at a clustering has the same instant, and may have been completed and archived since then.
         if action is not None and (action in NEVER_REPEATED or surrounded or listed):
             return OrphanKind.ROLLED_BACK
-        return OrphanKind.NEVER_COMMITTED if surrounded and listed else Kept.NOT_IN_ARCHIVE
+        return OrphanKind.NEVER_COMMITTED if surrounded and listed else ReasonToStay.NOT_IN_ARCHIVE
 
     def _is_old(self, ts: str) -> bool:
         return self._first is not None and ts < self._first
@@ -219,11 +219,11 @@ class KnownFiles:
         return self._timeline.layout.read_archive(self._table.storage, folder, file_ids)
 
     @cached_property
-    def _held(self) -> dict[tuple[str, str], Kept]:
+    def _held(self) -> dict[tuple[str, str], ReasonToStay]:
         """(partition, name) of files that savepoints and pending plans name."""
-        held = dict.fromkeys(self._ledger.planned | self._ledger.going, Kept.IN_PLAN)
-        return held | dict.fromkeys(self._ledger.held, Kept.IN_SAVEPOINT)
+        held = dict.fromkeys(self._ledger.planned | self._ledger.going, ReasonToStay.IN_PLAN)
+        return held | dict.fromkeys(self._ledger.held, ReasonToStay.IN_SAVEPOINT)
 
-    def _in_group(self, file: DataFile) -> Kept | None:
+    def _in_group(self, file: DataFile) -> ReasonToStay | None:
         """A pending compaction may need any file of its groups."""
-        return Kept.IN_PLAN if (file.partition, file.file_id) in self._ledger.groups_in_compactions else None
+        return ReasonToStay.IN_PLAN if (file.partition, file.file_id) in self._ledger.groups_in_compactions else None

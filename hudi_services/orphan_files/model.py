@@ -20,7 +20,7 @@ class OrphanKind(Enum):
     UPLOAD = "unfinished file of a killed writer"
 
 
-class Kept(Enum):
+class ReasonToStay(Enum):
     """Why a file that readers do not need, or may not need, stays where it is."""
 
     PENDING = "belongs to a pending instant: see recover"
@@ -41,7 +41,7 @@ class Kept(Enum):
     CHANGED = "changed during the run"
 
 
-Verdict = OrphanKind | Kept | None
+Verdict = OrphanKind | ReasonToStay | None
 """None: a live file."""
 
 
@@ -77,9 +77,9 @@ class Ages:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class OrphanFindings:
     """The result for one table: orphan files by path, files that are kept by reason, and files that cannot be read."""
 
     items: tuple[Item, ...]
-    kept: Mapping[Kept, Total]
+    kept: Mapping[ReasonToStay, Total]
     warnings: tuple[str, ...] = ()

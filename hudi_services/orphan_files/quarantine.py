@@ -180,13 +180,13 @@ def _bring_back(storage: Storage, source: str, target: str) -> None:
         storage.delete(source)
 
 
-def _are_equal(storage: Storage, one: str, other: str) -> bool:
+def _are_equal(storage: Storage, path: str, other: str) -> bool:
     """Compare two files piece by piece, because many comparisons run at once and base files can be large."""
-    first, second = storage.head(one), storage.head(other)
+    first, second = storage.head(path), storage.head(other)
     if first is None or second is None or first.size != second.size:
         return False
     pieces = ((start, min(_PIECE, first.size - start)) for start in range(0, first.size, _PIECE))
-    return all(storage.read_range(one, *piece) == storage.read_range(other, *piece) for piece in pieces)
+    return all(storage.read_range(path, *piece) == storage.read_range(other, *piece) for piece in pieces)
 
 
 def _refuse_new_rows(table: Snapshot, quarantine: str, stored: Iterable[FileInfo]) -> None:

@@ -45,9 +45,11 @@ class SliceLogs:
             self._slice = of
         return self._writers.get(log.name)
 
-    def _read(self, one: LogFile) -> dict[str, LogWriters]:
-        logs = self._logs_of(one.partition)
-        own = sorted((log for log in logs if (log.file_id, log.instant) == (one.file_id, one.instant)), key=log_order)
+    def _read(self, log_file: LogFile) -> dict[str, LogWriters]:
+        logs = self._logs_of(log_file.partition)
+        own = sorted(
+            (log for log in logs if (log.file_id, log.instant) == (log_file.file_id, log_file.instant)), key=log_order
+        )
         return _writers({log.name: list(stored_blocks(self._storage, log)) for log in own})
 
     def _logs_of(self, partition: str) -> list[LogFile]:

@@ -22,15 +22,15 @@ _OF_ANY_LENGTH = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
 
 
 class WrittenBounds:
-    """The facts of the row groups of one file. `wanted`: dotted paths of the leaves whose bounds are wanted."""
+    """The facts of the row groups of one file. `columns`: dotted paths of the leaves whose bounds are needed."""
 
-    def __init__(self, target: FileSchema, wanted: Collection[str]) -> None:
+    def __init__(self, target: FileSchema, columns: Collection[str]) -> None:
         self.known: dict[tuple[int, int], ValueBounds] = {}
         """Bounds by row group and leaf."""
         self.nan_leaves: set[int] = set()
         """Top-level float leaves with NaN in some row group."""
         self._nested_floats = {i for i, leaf in enumerate(target.leaves) if leaf.physical in _FLOATS and leaf.path[1:]}
-        self._wanted = {i for i, leaf in enumerate(target.leaves) if leaf.dotted in wanted}
+        self._wanted = {i for i, leaf in enumerate(target.leaves) if leaf.dotted in columns}
         self._columns: dict[str, list[tuple[int, Leaf] | None]] = {}
         """Each top-level column to inspect, with its leaves in order; None for a leaf that is not inspected."""
         for i, leaf in enumerate(target.leaves):

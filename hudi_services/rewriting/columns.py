@@ -11,7 +11,7 @@ from ..base_files.slices import (
     shared_plain_leaves,
 )
 from ..rows.conservation import Checksum, check_file_names, checksum
-from ..rows.output import Form
+from ..rows.file_output import Form
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from ..errors import CheckFailed
 from ..parquet.file_schema import FileSchema
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
+from ..rows.file_output import CHECK, Stopwatch
 from ..rows.file_sizing import segments_of
-from ..rows.output import CHECK, Stopwatch
 from .columns import Columns
 
 
@@ -57,23 +57,23 @@ class CountedSlice:
             yield table
         self._reader.release()
 
-    def take(self, one: Segment) -> Iterator[pa.Table]:
+    def take(self, segment: Segment) -> Iterator[pa.Table]:
         """The rows of the next segment. Raises CheckFailed for any other segment."""
-        tables = self._begin(one)
+        tables = self._begin(segment)
         # No generator: it goes on for `_complete` when the one that reads it is closed.
-        self._pieces = map(self._count, self._clock.each("read", tables.rows(one)))
+        self._pieces = map(self._count, self._clock.each("read", tables.rows(segment)))
         yield from self._pieces
         self._end()
 
-    def copied(self, one: Segment, fingerprint: int, *, needs_keys: bool) -> Iterator[pa.Table]:
+    def copied(self, segment: Segment, fingerprint: int, *, needs_keys: bool) -> Iterator[pa.Table]:
         """Count the next segment, which is copied as it is stored; gives its record keys, if needed or known.
 
         Raises CheckFailed for any other segment, and when log records change it.
         """
-        tables = self._begin(one)
-        self.counted += Checksum(one.rows, fingerprint)
+        tables = self._begin(segment)
+        self.counted += Checksum(segment.rows, fingerprint)
         if needs_keys or tables.merges:
-            yield from self._clock.each(CHECK if tables.merges else "keys", tables.stored(one))
+            yield from self._clock.each(CHECK if tables.merges else "keys", tables.stored(segment))
         self._end()
 
     def finish(self) -> Checksum:
@@ -85,9 +85,9 @@ class CountedSlice:
         self._end()
         return self.counted
 
-    def _begin(self, one: Segment) -> CheckedTables:
+    def _begin(self, segment: Segment) -> CheckedTables:
         self._complete()
-        if not self._left or self._left[0].index != one.index:
+        if not self._left or self._left[0].index != segment.index:
             raise CheckFailed(f"{self._reader.full_path}: a row group was to be rewritten twice, or out of its order")
         self._left.popleft()
         return self._tables()

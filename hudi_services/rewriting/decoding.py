@@ -9,7 +9,7 @@ from ..base_files.file_writer import writer_options
 from ..rows.external_sort import ExternalSort
 from ..rows.file_sizing import Piece, needs_no_cut, weighed
 from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
-from ..rows.ordering import SAMPLE_ROWS
+from ..rows.row_order import SAMPLE_ROWS
 from ..rows.sorting import RowSorter
 from .group import Group
 from .group_writer import GroupEstimate, GroupWriter

@@ -20,6 +20,7 @@ from ..file_names import new_file_id
 from ..parquet.chunk_stats import column_stats
 from ..process import keep_freed_blocks
 from ..rows.conservation import Checksum
+from ..rows.file_output import CHECK, RECORD_KEY_FIELD, Form, Stopwatch
 from ..rows.file_sizing import (
     Piece,
     even_cuts,
@@ -30,7 +31,6 @@ from ..rows.file_sizing import (
     unweighed,
     weighed_readers,
 )
-from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, Stopwatch
 from .columns import Columns
 from .counted import CountedSlice
 from .inputs import OpenGroup, open_group
@@ -106,9 +106,9 @@ class Group:
         """Some columns of all rows, in pieces, for whoever must know them before the rows are written."""
         return chain.from_iterable(self._slices[reader].values(columns) for reader in self.readers)
 
-    def take(self, one: Segment) -> Iterator[pa.Table]:
+    def take(self, segment: Segment) -> Iterator[pa.Table]:
         """The rows of one segment; each is taken once, those of a slice in their order. Raises CheckFailed."""
-        return self._slices[one.slice].take(one)
+        return self._slices[segment.slice].take(segment)
 
     # ---- new files
 
@@ -134,14 +134,14 @@ class Group:
         stored = {one.stored.reader for one in self.segments if one.stored is not None}
         return codec if any(needs_recoding(reader, codec) for reader in stored) else None
 
-    def copy(self, one: Segment, to: CopyFile) -> None:
+    def copy(self, segment: Segment, to: CopyFile) -> None:
         """Copy a segment that is stored as a row group; it is taken as by `take`."""
-        source = one.stored
+        source = segment.stored
         assert source is not None, "only what is stored can be copied"
         with source.reader.held(source.index, page_indexes=True):
-            fingerprint = to.copy(source, one.slice)
+            fingerprint = to.copy(source, segment.slice)
             needs_keys = to.output.wants_keys and not to.output.add_key_range(_key_range(source))
-            for keys in self._slices[one.slice].copied(one, int(fingerprint), needs_keys=needs_keys):
+            for keys in self._slices[segment.slice].copied(segment, int(fingerprint), needs_keys=needs_keys):
                 with self.clock.phase("keys"):
                     to.output.add_keys(keys)
 

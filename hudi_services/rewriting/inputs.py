@@ -132,9 +132,9 @@ def _divided(
     return kept, unfit
 
 
-def _opened(source: SliceSource, one: FileSlice, computed: Collection[str]) -> SliceReader | HudiServicesError:
+def _opened(source: SliceSource, file_slice: FileSlice, computed: Collection[str]) -> SliceReader | HudiServicesError:
     try:
-        reader = source.open(one)
+        reader = source.open(file_slice)
     except (CorruptFile, NotFound, UnsupportedTable) as error:
         return error
     if computed and reader.calendar.is_hybrid:

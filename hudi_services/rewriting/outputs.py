@@ -19,8 +19,8 @@ from ..file_names import parse_base_file
 from ..model import FileSlice
 from ..paths import bare_name
 from ..rows.conservation import Checksum
+from ..rows.file_output import CHECK, Form, Output, Stopwatch
 from ..rows.memory import TaskMemory
-from ..rows.output import CHECK, Form, Output, Stopwatch
 from .columns import Columns
 
 

@@ -16,7 +16,7 @@ from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, sa
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..rows.conservation import Checksum
-from ..rows.output import Stopwatch
+from ..rows.file_output import Stopwatch
 from .inputs import open_group
 from .outputs import new_slice
 from .rewrite import RewriteResult, rewrite_group, skipping_bounds

@@ -12,7 +12,7 @@ from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from .data_skipping import ColumnBounds, column_bounds
-from .execution import execution_called
+from .execution_strategies import execution_called
 from .group import Group
 from .group_writer import GroupEstimate
 from .task import RewriteTask

@@ -8,8 +8,8 @@ from ..base_files.slices import SliceReader, SliceSource
 from ..model import FileSlice
 from ..options.clustering_keys import SORT_AND_SIZE_EXECUTION
 from ..parquet.file_schema import FileSchema
+from ..rows.file_output import Form
 from ..rows.memory import TaskMemory
-from ..rows.output import Form
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..schema.table_schema import TableSchema
@@ -38,7 +38,7 @@ class RewriteTask:
     file_ids: tuple[str, ...]
     sort: tuple[SortColumn, ...]
     layout: str
-    """How the sort columns order the rows, see `rows.ordering`."""
+    """How the sort columns order the rows, see `rows.row_order`."""
     table_schema: TableSchema | None
     """Without meta columns; None lets the newest file decide."""
     dropped_columns: tuple[str, ...]

@@ -7,7 +7,7 @@ Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWr
 
 from dataclasses import dataclass
 
-from ..codecs.rollback_plan import RollbackRequest
+from ..codecs.rollback_plan import PartitionRollback
 from ..file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..limits import LARGEST_LOG
 from ..log_files.log_reader import read_log_blocks
@@ -24,7 +24,9 @@ class CommandLog:
     size: int
 
 
-def cancel_blocks(table: Snapshot, rollback: str, target: str, request: RollbackRequest, *, is_new: bool) -> CommandLog:
+def cancel_blocks(
+    table: Snapshot, rollback: str, target: str, request: PartitionRollback, *, is_new: bool
+) -> CommandLog:
     """Write the command block of the rollback at `rollback` into the slice of `request`, unless it exists already.
 
     Returns the log file of the command block; `target` is the instant whose blocks it cancels. `is_new`: the rollback
@@ -42,7 +44,7 @@ def cancel_blocks(table: Snapshot, rollback: str, target: str, request: Rollback
     return CommandLog(path, len(data))
 
 
-def _logs_of_slice(table: Snapshot, request: RollbackRequest) -> list[LogFile]:
+def _logs_of_slice(table: Snapshot, request: PartitionRollback) -> list[LogFile]:
     files, _ = table.storage.list_dir(request.partition)
     parsed = (parse_log_file(request.partition, file.name, file.size) for file in files)
     return [log for log in parsed if log and (log.file_id, log.instant) == (request.file_id, request.base_instant)]

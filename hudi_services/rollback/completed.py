@@ -134,12 +134,12 @@ def _cleaned(table: Snapshot, target: Instant, group: FileGroupId) -> ConflictEr
     )
 
 
-def _check_compacted(table: Snapshot, target: Instant, found: Mapping[FileGroupId, FileSlice]) -> None:
+def _check_compacted(table: Snapshot, target: Instant, slices: Mapping[FileGroupId, FileSlice]) -> None:
     """Raise ConflictError unless all files exist that the completed compaction `target` merged."""
     if table.timeline.began_as(target) is not Action.COMPACTION:
         return
     for one in table.timeline.read_compaction_plan(target).operations:
-        names = {file.name for file in found[one.group].files} if one.group in found else set()
+        names = {file.name for file in slices[one.group].files} if one.group in slices else set()
         if not names.issuperset(one.names):
             raise _cleaned(table, target, one.group)
 
@@ -176,11 +176,11 @@ def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId,
 
 
 def _check_prev_commits(
-    table: Snapshot, target: Instant, commit: CommitMetadata, found: Mapping[FileGroupId, FileSlice]
+    table: Snapshot, target: Instant, commit: CommitMetadata, slices: Mapping[FileGroupId, FileSlice]
 ) -> None:
     for partition, stats in commit.stats.items():
         for stat in stats:
-            before = found.get((partition, stat.file_id))
+            before = slices.get((partition, stat.file_id))
             if before is None or stat.prev_commit == "null" or is_log(stat):
                 continue
             if before.base_file is None:

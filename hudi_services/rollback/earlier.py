@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..metadata.table import MetadataLister
+from ..metadata.metadata_table import MetadataLister
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.facts import AssumedFacts

@@ -44,10 +44,10 @@ from ..commit.transaction import Transaction, begin, complete
 from ..concurrency import at_once
 from ..errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
 from ..file_names import parse_log_file
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata.table import MetadataTable
 from ..metadata_updates.narrow_ranges import keeps_ranges
-from ..metadata_updates.rollback.restored import Restored
+from ..metadata_updates.rollback.restored_records import Restored
 from ..metadata_updates.sync import sync_rollback
 from ..model import CommitMetadata, path_in
 from ..paths import bare_name
@@ -463,9 +463,9 @@ def _take_away(
 def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> dict[str, list[str]]:
     wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
 
-    def delete(one: tuple[str, str]) -> None:
+    def delete(file: tuple[str, str]) -> None:
         # By partition and name: the plan has full paths, and the table may have another path now.
-        partition, name = one[0], bare_name(one[1])
+        partition, name = file[0], bare_name(file[1])
         table.storage.delete_output(path_in(partition, name))
 
     deleted: dict[str, list[str]] = defaultdict(list)

@@ -23,6 +23,7 @@ from typing import NoReturn
 from ..base_files.slices import describe
 from ..derived_indexes.expression_index.index import ExpressionIndex, expression_indexes
 from ..errors import ConflictError, UnsupportedTable
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import (
     COLUMN_STATS,
@@ -33,9 +34,8 @@ from ..metadata.records.keys import (
     bloom_filter_key,
     column_stats_key,
 )
-from ..metadata.table import MetadataTable
 from ..metadata_updates.rollback.lasting import lasting_in
-from ..metadata_updates.rollback.restored import (
+from ..metadata_updates.rollback.restored_records import (
     columns_without_range,
     logs_without_statistics,
     without_record,

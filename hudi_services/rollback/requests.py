@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
-from ..codecs.rollback_plan import RollbackRequest
+from ..codecs.rollback_plan import PartitionRollback
 from ..commit.markers import Marker, marker_folder, read_markers
 from ..concurrency import at_once
 from ..errors import CorruptFile
@@ -51,7 +51,7 @@ class BlockInstants:
 
 def rollback_requests(
     table: Snapshot, target: Instant, *, using_markers: bool = True, blocks: BlockInstants | None = None
-) -> tuple[RollbackRequest, ...]:
+) -> tuple[PartitionRollback, ...]:
     """The requests of a plan to roll `target` back.
 
     Without `using_markers` the files of a pending instant are found by listing. `blocks` serves several targets. Raises
@@ -99,7 +99,7 @@ def says_nothing(commit: CommitMetadata) -> bool:
     return commit.operation == UNKNOWN_OPERATION and not commit.stats and not commit.replaced
 
 
-def _by_markers(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+def _by_markers(table: Snapshot, target: Instant) -> Iterator[PartitionRollback]:
     for marker in read_markers(table.storage, target.ts):
         log = parse_log_file(marker.partition, marker.file_name, 0)
         writer = table.log_naming.writer(log) if log is not None else None
@@ -109,26 +109,26 @@ def _by_markers(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
             yield _created(table, marker, log if writer is not None else None, target.ts)
 
 
-def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str) -> RollbackRequest:
+def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str) -> PartitionRollback:
     file = parse_base_file(marker.partition, marker.file_name, 0) or log
     if file is None or file.instant != ts or marker.kind == "APPEND":
         raise CorruptFile(
             f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a file of {ts}",
             hint="let Apache Hudi roll this instant back",
         )
-    return RollbackRequest(marker.partition, (table.storage.full_path(marker.path),), file.file_id, ts)
+    return PartitionRollback(marker.partition, (table.storage.full_path(marker.path),), file.file_id, ts)
 
 
-def _append(table: Snapshot, log: LogFile, ts: str) -> RollbackRequest:
+def _append(table: Snapshot, log: LogFile, ts: str) -> PartitionRollback:
     """The request for a log file, named after its slice, that a writer of version 6 was about to append to."""
     if log.instant == ts:
-        return RollbackRequest(log.partition, (table.storage.full_path(log.path),))
+        return PartitionRollback(log.partition, (table.storage.full_path(log.path),))
     stored = table.storage.head(log.path)
     blocks = {log.name: stored.size} if stored else {}
-    return RollbackRequest(log.partition, (), log.file_id, log.instant, blocks)
+    return PartitionRollback(log.partition, (), log.file_id, log.instant, blocks)
 
 
-def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iterator[RollbackRequest]:
+def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iterator[PartitionRollback]:
     lister = StorageLister(table.storage)
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition, stats in commit.stats.items():
@@ -141,26 +141,26 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
             names |= {log.name for log in logs if log and log.file_id in ids}
         for name in sorted(names):
             if _bears(partition, name, target.ts, with_logs=with_logs):
-                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
+                yield PartitionRollback(partition, (table.storage.full_path(path_in(partition, name)),))
         for stat in stats:
             log = parse_log_file(partition, bare_name(stat.path), 0)
             if log is not None and log.instant != target.ts:
                 # Hudi stores the number of bytes written, and 1 where it does not know that number.
                 blocks = {table.storage.full_path(log.path): stat.total_write_bytes or 1}
-                yield RollbackRequest(partition, (), log.file_id, log.instant, blocks)
+                yield PartitionRollback(partition, (), log.file_id, log.instant, blocks)
 
 
-def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+def _by_listing(table: Snapshot, target: Instant) -> Iterator[PartitionRollback]:
     lister = StorageLister(table.storage)
     # In version 6 the log files of a compaction's slice also bear its time, and hold rows of other instants.
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition in lister.partitions():
         for name in sorted(lister.files(partition)):
             if _bears(partition, name, target.ts, with_logs=with_logs):
-                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
+                yield PartitionRollback(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
-def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterator[RollbackRequest]:
+def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterator[PartitionRollback]:
     """Version 6, without markers: the file groups that a write announced to append to, and the log files that have
     blocks of the write, because it need not announce inserts."""
     if not _may_append(table, target):
@@ -175,12 +175,12 @@ def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterat
         for one in (newest[file_id] for file_id in sorted(announced & newest.keys())):
             # No record names the log file; the file group is named instead, as in Hudi's plans.
             group = {table.storage.full_path(path_in(partition, one.file_id)): 1}
-            yield RollbackRequest(partition, (), one.file_id, one.base_instant, group)
+            yield PartitionRollback(partition, (), one.file_id, one.base_instant, group)
         logs = [log for one in newest.values() for log in one.log_files]
         for log, instants in zip(logs, at_once(blocks.of, logs), strict=True):
             if target.ts in instants:
                 path = table.storage.full_path(log.path)
-                yield RollbackRequest(partition, (), log.file_id, log.instant, {path: log.size})
+                yield PartitionRollback(partition, (), log.file_id, log.instant, {path: log.size})
 
 
 def _may_append(table: Snapshot, target: Instant) -> bool:
@@ -198,10 +198,10 @@ def _bears(partition: str, name: str, ts: str, *, with_logs: bool = True) -> boo
     return file is not None and file.instant == ts and (with_logs or isinstance(file, BaseFile))
 
 
-def _grouped(requests: Iterable[RollbackRequest]) -> tuple[RollbackRequest, ...]:
+def _grouped(requests: Iterable[PartitionRollback]) -> tuple[PartitionRollback, ...]:
     """The requests, with one for all log files of a file group, or its blocks would be cancelled more than once."""
-    cancelled: dict[tuple[str, str], RollbackRequest] = {}
-    others: list[RollbackRequest] = []
+    cancelled: dict[tuple[str, str], PartitionRollback] = {}
+    others: list[PartitionRollback] = []
     for request in requests:
         if request.log_blocks:
             group = (request.partition, request.file_id)

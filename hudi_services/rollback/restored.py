@@ -9,7 +9,7 @@ from ..codecs.rollback_plan import RollbackPlan
 from ..file_names import parse_log_file
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.rollback.lasting import lasting_in
-from ..metadata_updates.rollback.restored import Restored
+from ..metadata_updates.rollback.restored_records import Restored
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..paths import bare_name
 from ..snapshot import Snapshot

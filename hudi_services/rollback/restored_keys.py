@@ -26,7 +26,7 @@ from ..errors import CorruptFile, NotFound
 from ..metadata.record_index.key_hash import HUDI, spread
 from ..metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
 from ..metadata.record_index.locations import Location, millis_of
-from ..metadata.record_index.log_writing import MovedKeys, write_index_logs
+from ..metadata.record_index.log_writing import IndexDelta, write_index_logs
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice
@@ -47,7 +47,7 @@ class _Runs:
 
 def restored_keys(
     table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice], source: SliceSource
-) -> MovedKeys:
+) -> IndexDelta:
     """The keys that move in the record index when readers see `slices` instead of `gone`, whose files still exist.
 
     `source` opens the slices of `gone`. The runs of an earlier attempt are used as they are. Raises CorruptFile
@@ -60,7 +60,7 @@ def restored_keys(
     if runs is None:
         runs = _read(table, folder, shards, slices, gone, source)
         _save(table, folder, runs)
-    return MovedKeys(shards, runs.new, write_index_logs, runs.old)
+    return IndexDelta(shards, runs.new, write_index_logs, runs.old)
 
 
 def _read(
@@ -99,20 +99,20 @@ def _stay(
                 yield from located
 
 
-def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) -> list[_Located]:
-    """The keys of `wanted` that the slice has, each with its shard and location."""
+def _located(table: Snapshot, shards: Shards, values: pa.Array, file_slice: FileSlice) -> list[_Located]:
+    """The keys of `values` that the slice has, each with its shard and location."""
     found: list[_Located] = []
-    of_partition = shards.of(one.partition)
-    place = Location(one.partition, one.file_id, millis_of(one.base_instant))
-    for hits in _among(table, wanted, one):
+    of_partition = shards.of(file_slice.partition)
+    place = Location(file_slice.partition, file_slice.file_id, millis_of(file_slice.base_instant))
+    for hits in _among(table, values, file_slice):
         where = spread(HUDI, hits, len(of_partition))
         found += [(of_partition[i], key, place) for i, key in zip(where.tolist(), hits.to_pylist(), strict=True)]
     return found
 
 
-def _among(table: Snapshot, wanted: pa.Array, one: FileSlice) -> list[pa.ChunkedArray]:
-    """The keys of `wanted` that the slice has."""
-    return [keys.filter(pc.is_in(keys, wanted)) for keys in table.slices.open(one).record_keys()]
+def _among(table: Snapshot, values: pa.Array, file_slice: FileSlice) -> list[pa.ChunkedArray]:
+    """The keys of `values` that the slice has."""
+    return [keys.filter(pc.is_in(keys, values)) for keys in table.slices.open(file_slice).record_keys()]
 
 
 def _unique(keys: Iterable[pa.ChunkedArray]) -> pa.Array:

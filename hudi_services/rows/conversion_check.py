@@ -260,13 +260,13 @@ def _residues_of_texts(array: pa.Array, modulus: int) -> "npt.NDArray[np.uint64]
 
 
 def _signed(
-    found: "npt.NDArray[np.uint64]", negative: "npt.NDArray[np.bool_]", lengths: Numbers, modulus: int
+    values: "npt.NDArray[np.uint64]", negative: "npt.NDArray[np.bool_]", lengths: Numbers, modulus: int
 ) -> "npt.NDArray[np.uint64]":
-    """`found`, corrected for two's complement: a negative number of n bytes was read as 2^(8n) too much."""
+    """`values`, corrected for two's complement: a negative number of n bytes was read as 2^(8n) too much."""
     for length in np.unique(lengths[negative]).tolist():
         rows = negative & (lengths == length)
-        found[rows] = _reduced(found[rows] + np.uint64(-(1 << (8 * length)) % modulus), modulus)
-    return found
+        values[rows] = _reduced(values[rows] + np.uint64(-(1 << (8 * length)) % modulus), modulus)
+    return values
 
 
 def _reduced(values: "npt.NDArray[np.uint64]", modulus: int) -> "npt.NDArray[np.uint64]":

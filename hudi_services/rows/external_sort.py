@@ -23,7 +23,7 @@ _FAN_IN = 32
 """The number of runs that are merged into one: with more runs their batches would be tiny."""
 
 
-class Section(Protocol):
+class OrderedRows(Protocol):
     """Consecutive rows of the group in order."""
 
     @property
@@ -69,7 +69,7 @@ class ExternalSort:
         elif self._waiting:
             self._whole = self._sorter.bare(self._sorter.sorted(self._waiting))
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[OrderedRows]:
         """All rows in order; may be called again."""
         if self._whole is not None:
             yield _Sorted(self._whole)

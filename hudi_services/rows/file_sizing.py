@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ..base_files.file_writer import writer_options
 from ..base_files.slices import Segment, SliceReader, StoredRowGroup
 from ..parquet.compression import codec_called
-from .external_sort import Section, plain
+from .external_sort import OrderedRows, plain
 from .settings import FileSettings
 
 LeafPath = tuple[str, ...]
@@ -104,7 +104,7 @@ def needs_no_cut(readers: Iterable[SliceReader], planned: int, settings: FileSet
     return planned < 2 and sum(reader.encoded_bytes for reader in readers) <= settings.file_bytes
 
 
-def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterOptions) -> list[Piece]:
+def weighed(sections: Iterable[OrderedRows], rows: int, files: int, options: WriterOptions) -> list[Piece]:
     """Weighed pieces of `rows` sorted rows, fine enough to cut into `files`; a part of each piece is written."""
     step = max(_LEAST_ROWS, -(-rows // (files * _PIECES_OF_A_FILE)))
     pieces = []

@@ -52,9 +52,9 @@ class TaskMemory:
         """Whether a task that rewrites `encoded` bytes need not give freed memory back at once."""
         return _PLENTY * encoded <= self.limit
 
-    def row_group(self, wanted: int) -> int:
-        """The bytes in memory of a new row group: `wanted`, or less when that is too large."""
-        return min(wanted, self.limit // 4)
+    def row_group(self, configured: int) -> int:
+        """The bytes in memory of a new row group: `configured`, or less when that is too large."""
+        return min(configured, self.limit // 4)
 
 
 def copy_peak(row_group: int, files: int) -> int:

@@ -13,7 +13,7 @@ from ..errors import CheckFailed
 from ..parquet.file_schema import FileSchema
 from ..parquet.sort_keys import sort_key, sort_value
 from ..plugins import guarded, name_of
-from .ordering import RowOrder, row_order
+from .row_order import RowOrder, row_order
 from .sort_order import LINEAR, SortColumn
 
 Order = npt.NDArray[np.int64]

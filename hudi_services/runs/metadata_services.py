@@ -11,7 +11,7 @@ from ..clock import SystemClock
 from ..engine import Engine
 from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
-from ..metadata.table import MetadataTable
+from ..metadata.metadata_table import MetadataTable
 from ..timeline.compaction_trigger import MetadataTrigger
 from .report import sentence
 from .report_rows import MetadataCleanRow, MetadataCompactionRow

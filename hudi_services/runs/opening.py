@@ -10,7 +10,7 @@ from ..commit.conflicts import check_plans
 from ..commit.lease import look_ahead
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError
-from ..indexing.expressions import DerivedIndexes
+from ..indexing.derived import DerivedIndexes
 from ..options import effects
 from ..options.option import Phase
 from ..snapshot import Snapshot, open_snapshot, read_ahead

@@ -24,7 +24,7 @@ L = TypeVar("L", bound=Row)
 DOCUMENT_VERSION = 1
 
 
-class State(str, enum.Enum):
+class RunState(str, enum.Enum):
     """How a run ended. Equal to its text, too."""
 
     REQUESTED = "requested"
@@ -59,7 +59,7 @@ class InOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class NamedCheck:
     name: str
     result: CheckResult
     detail: str = ""
@@ -73,7 +73,7 @@ class Report:
     action: str
     table: TableFacts
     instant: str | None = None
-    state: State = State.FAILED
+    state: RunState = RunState.FAILED
     exit_code: int = HudiServicesError.exit_code
     dry_run: bool = False
     """Whether nothing was to be changed."""
@@ -89,7 +89,7 @@ class Report:
     """Groups whose rows were decoded, by reason; the others were copied as they were."""
     lists: dict[type[Row], list[Any]] = field(default_factory=dict)
     """The lists of the service by the class of their rows, see `show`."""
-    checks: list[Check] = field(default_factory=list)
+    checks: list[NamedCheck] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: Options | None = None
     warnings: list[str] = field(default_factory=list)
@@ -129,26 +129,26 @@ class Report:
 
     def requested(self, instant: str) -> "Report":
         """End the report: a plan was written."""
-        return self._end(State.REQUESTED, 0, instant)
+        return self._end(RunState.REQUESTED, 0, instant)
 
     def completed(self, instant: str | None) -> "Report":
         """End the report: the action is done."""
-        return self._end(State.COMPLETED, 0, instant)
+        return self._end(RunState.COMPLETED, 0, instant)
 
     def looked(self, reason: str, instant: str | None = None) -> "Report":
         """End the report: a dry run found something to do; `reason` says that nothing was done."""
         self.dry_run, self.reason = True, reason
-        return self._end(State.COMPLETED, 0, instant)
+        return self._end(RunState.COMPLETED, 0, instant)
 
     def idle(self, reason: str) -> "Report":
         """End the report: there was nothing to do."""
         self.reason = reason
-        return self._end(State.IDLE, NothingToDo.exit_code, self.instant)
+        return self._end(RunState.IDLE, NothingToDo.exit_code, self.instant)
 
     def partly_done(self, reason: str, hint: str = "") -> "Report":
         """End the report: the action is complete, but a step after it is not."""
         self.reason, self.hint = reason, hint
-        return self._end(State.PARTLY_DONE, PartlyDone.exit_code, self.instant)
+        return self._end(RunState.PARTLY_DONE, PartlyDone.exit_code, self.instant)
 
     def failed(self, error: BaseException) -> "Report":
         """End the report with `error`: as idle for NothingToDo, as partly done for PartlyDone, else as failed."""
@@ -160,9 +160,9 @@ class Report:
         code = HudiServicesError.exit_code
         if isinstance(error, HudiServicesError):
             code, self.hint = error.exit_code, error.hint
-        return self._end(State.FAILED, code, self.instant)
+        return self._end(RunState.FAILED, code, self.instant)
 
-    def _end(self, state: State, exit_code: int, instant: str | None) -> "Report":
+    def _end(self, state: RunState, exit_code: int, instant: str | None) -> "Report":
         self.state, self.exit_code, self.instant = state, exit_code, instant
         return self
 

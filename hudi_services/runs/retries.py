@@ -14,7 +14,7 @@ from ..errors import (
     PermissionDenied,
     StorageError,
 )
-from .report import Report, State, sentence
+from .report import Report, RunState, sentence
 from .request import Request
 
 R = TypeVar("R", bound=Request)
@@ -40,7 +40,7 @@ def run_with_retries(
     """
     report = _attempt(job, request)
     for number in range(1, retries + 1):
-        if report.error is None or report.state is not State.FAILED or not _may_pass(report.error):
+        if report.error is None or report.state is not RunState.FAILED or not _may_pass(report.error):
             break
         _log.warning("%s; trying again (%d of %d)", sentence(report.error), number, retries)
         sleep(_PAUSE_SECONDS * number)

@@ -19,8 +19,14 @@ from ..commit.planned_groups import GroupsDropped
 from ..derived_indexes.expression_index.index import ComputedIndex
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
-from ..indexing.keys import IndexBuilt, RecordIndexKnown, moved_keys, record_shards, written_ahead
-from ..metadata.record_index.log_writing import MovedKeys
+from ..indexing.new_keys import (
+    IndexBuilt,
+    RecordIndexKnown,
+    moved_keys,
+    record_shards,
+    written_ahead,
+)
+from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice
 from ..options import file_keys
 from ..rewriting.data_skipping import skipping
@@ -28,12 +34,12 @@ from ..rewriting.resume import rewrite_once
 from ..rewriting.rewrite import RewriteResult
 from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
+from ..rows.file_output import CHECK
 from ..rows.memory import TaskMemory
-from ..rows.output import CHECK
 from ..snapshot import refresh
 from ..waiting import Waiting
 from .metadata_services import metadata_services
-from .report import Check, CheckResult, InOut, Report
+from .report import CheckResult, InOut, NamedCheck, Report
 from .report_rows import DroppedGroupRow, NewFilesRow, SkippingRow, TaskMemoryRow
 from .request import SparkRequest
 from .run import Run
@@ -44,7 +50,7 @@ _MOST_PAUSE_SECONDS = 0.5
 _TIMES_AHEAD = 3
 """How often log files of the record index are written before the lock is taken; then they are written under it."""
 
-Drafting = Callable[[Sequence[NewFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
+Drafting = Callable[[Sequence[NewFile], IndexDelta | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
 
 
@@ -175,11 +181,13 @@ def _publish(attempt: Attempt | StagedAttempt, draft: CommitDraft, run: Run[Spar
                 if attempt.is_late and settings.lock.is_shared:
                     # Before the lock is taken, because the other writer needs it.
                     refuse_beside_beginners(refresh(attempt.table), settings)
-                if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
+                if draft.index_delta is not None and ready is draft and times_ahead < _TIMES_AHEAD:
                     with report.phase("write the record index"):
                         now = refresh(attempt.table)
                         instant = attempt.expected_instant(now)
-                        ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
+                        ready = replace(
+                            draft, index_delta=written_ahead(runner, now, attempt.files, draft.index_delta, instant)
+                        )
                     times_ahead += 1
                 with report.phase("commit"):
                     return attempt.finish(ready, metadata_services(runner, run))
@@ -242,7 +250,7 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     after = sum((result.after for result in results), start=Checksum())
     cost = spent.get(CHECK, 0.0) / (sum(spent.values()) or 1.0)
     detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
-    report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+    report.checks.append(NamedCheck("row conservation", CheckResult.PASSED, detail))
 
 
 def _evenness(sizes: Sequence[int]) -> NewFilesRow:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from ..commit.settings import TransactionSettings, transaction_settings
 from ..engine import Engine
-from ..indexing.expressions import DerivedIndexes
+from ..indexing.derived import DerivedIndexes
 from ..options import Options
 from ..snapshot import Snapshot
 from .report import Report

@@ -96,7 +96,7 @@ class Running:
         self._report.seconds["stop spark"] = time.perf_counter() - start
 
     def _start(self, session: "AbstractContextManager[Spark]") -> Engine:
-        from ..spark.engine import SparkEngine
+        from ..spark.spark_engine import SparkEngine
 
         there = self._session.enter_context(session)
         if not there.own and (self._request.spark_master or self._request.spark_memory):

@@ -82,19 +82,19 @@ _PLAIN = {
 }
 
 
-def arrow_type(found: ColumnType) -> pa.DataType | None:
+def arrow_type(column_type: ColumnType) -> pa.DataType | None:
     """The Arrow type of which `column_type` makes this type; None where there is none, and for types with maps."""
-    if found.kind is Kind.DECIMAL and found.precision <= _MOST_DIGITS:
-        return pa.decimal128(found.precision, found.scale)
-    if found.kind is Kind.TIMESTAMP:
-        return pa.timestamp("us", "UTC" if found.utc else None)
-    if found.kind is Kind.LIST and found.element is not None:
-        element = arrow_type(found.element)
+    if column_type.kind is Kind.DECIMAL and column_type.precision <= _MOST_DIGITS:
+        return pa.decimal128(column_type.precision, column_type.scale)
+    if column_type.kind is Kind.TIMESTAMP:
+        return pa.timestamp("us", "UTC" if column_type.utc else None)
+    if column_type.kind is Kind.LIST and column_type.element is not None:
+        element = arrow_type(column_type.element)
         return element and pa.list_(element)
-    if found.kind is Kind.STRUCT:
-        parts = [(one.name, arrow_type(one.type)) for one in found.fields]
+    if column_type.kind is Kind.STRUCT:
+        parts = [(one.name, arrow_type(one.type)) for one in column_type.fields]
         return None if any(part is None for _, part in parts) else pa.struct(parts)
-    return _PLAIN.get(found.kind)
+    return _PLAIN.get(column_type.kind)
 
 
 _VECTORS = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}

@@ -44,10 +44,10 @@ def with_kinds(record: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str
     return {**record, "fields": fields}
 
 
-def _of_kind(found: Any, kind: Kind) -> Any:
-    if isinstance(found, list):
-        return [one if one == "null" else _of_kind(one, kind) for one in found]
-    return {**found, "type": _of_kind(found["type"], kind)} if isinstance(found, Mapping) else _PRIMITIVE[kind]
+def _of_kind(schema: Any, kind: Kind) -> Any:
+    if isinstance(schema, list):
+        return [one if one == "null" else _of_kind(one, kind) for one in schema]
+    return {**schema, "type": _of_kind(schema["type"], kind)} if isinstance(schema, Mapping) else _PRIMITIVE[kind]
 
 
 def _field(column: Column, namespace: str) -> dict[str, Any]:

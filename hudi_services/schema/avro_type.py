@@ -129,8 +129,8 @@ def names_of(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     return name if "." in name or not inside else f"{inside}.{name}", inside
 
 
-def _depth(found: ColumnType) -> int:
-    return 1 + max(map(_depth, found.parts), default=0)
+def _depth(column_type: ColumnType) -> int:
+    return 1 + max(map(_depth, column_type.parts), default=0)
 
 
 def _logical(schema: Mapping[str, Any], bare: ColumnType) -> ColumnType:

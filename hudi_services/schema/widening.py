@@ -192,10 +192,10 @@ def _finest(table_type: ColumnType, files: Sequence[ColumnType]) -> ColumnType:
     return replace(table_type, unit=max((u for u in units if u in UNITS), key=UNITS.index, default="micros"))
 
 
-def _alike(one: ColumnType, other: ColumnType) -> bool:
-    if one.kind is other.kind:
-        return one.kind in (Kind.TIMESTAMP, Kind.FIXED)
-    return any(one.kind in group and other.kind in group for group in _ALIKE)
+def _alike(column_type: ColumnType, other: ColumnType) -> bool:
+    if column_type.kind is other.kind:
+        return column_type.kind in (Kind.TIMESTAMP, Kind.FIXED)
+    return any(column_type.kind in group and other.kind in group for group in _ALIKE)
 
 
 def mixes_units(types: Sequence[ColumnType]) -> bool:
@@ -221,11 +221,11 @@ def is_computed_as(own: Kind, column: Kind) -> bool:
     return own is column or (own, column) == (Kind.INT, Kind.LONG)
 
 
-def joined(one: Kind, other: Kind) -> Kind | None:
+def joined(kind: Kind, other: Kind) -> Kind | None:
     """The type of a column of JSON that has values of both types: numbers become the wider ones."""
-    if one is other or one in _NUMBERS.get(other, ()):
-        return one
-    return other if other in _NUMBERS.get(one, ()) else None
+    if kind is other or kind in _NUMBERS.get(other, ()):
+        return kind
+    return other if other in _NUMBERS.get(kind, ()) else None
 
 
 _JSON: Mapping[Kind, Collection[Kind]] = {
@@ -236,9 +236,9 @@ _JSON: Mapping[Kind, Collection[Kind]] = {
 }
 
 
-def fits_json(found: Kind, column: Kind) -> bool:
+def fits_json(kind: Kind, column: Kind) -> bool:
     """Whether values of JSON may be those of a column of the table; each is parsed, and refused where it is none."""
-    return column in _JSON.get(found, ())
+    return column in _JSON.get(kind, ())
 
 
 # ----------------------------------------------------------------------------------------------------------- statistics

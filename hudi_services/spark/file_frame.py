@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ..engine import Engine
 from ..inputs.input_files import InputFiles
-from .engine import SparkEngine
 from .frames import SparkPieces
+from .spark_engine import SparkEngine
 
 _MOST_PARTITIONS = "200"
 """spark.sql.shuffle.partitions by default."""

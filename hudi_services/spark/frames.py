@@ -19,8 +19,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ..engine import Pieces, Step
 from ..errors import ConfigError, HudiServicesError
 from ..writing.row_store import joined
-from .engine import SparkEngine, in_task
 from .shipping import ship, shipped
+from .spark_engine import SparkEngine, in_task
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 

@@ -20,7 +20,7 @@ from ..storage import FileInfo, StoreCapabilities
 from ..urls import absolute_path, local_path
 from .base import BaseStorage
 from .local_folder import LocalFolder
-from .output import open_output
+from .upload import open_output
 
 
 class LocalStorage(BaseStorage):
@@ -149,10 +149,10 @@ def _local_store(root: str) -> LocalStore:
     return LocalStore(root)
 
 
-def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[FileInfo], list[str]]:
+def _split(entries: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[FileInfo], list[str]]:
     files: list[FileInfo] = []
     folders: list[str] = []
-    for path, status in found:
+    for path, status in entries:
         if status is None:
             folders.append(path)
         else:
@@ -160,7 +160,7 @@ def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[Fil
     return files, folders
 
 
-def _info(path: str, found: os.stat_result) -> FileInfo:
+def _info(path: str, status: os.stat_result) -> FileInfo:
     # The tag has the time of the last change of any kind (ctime), too: programs can set the other times.
-    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
-    return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000, tag)
+    tag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}-{status.st_ctime_ns:x}"
+    return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, tag)

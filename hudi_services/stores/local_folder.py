@@ -350,16 +350,16 @@ def _file(entry: "os.DirEntry[str]") -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else _status(entry.path, found)
 
 
-def _status(path: str, found: os.stat_result) -> os.stat_result | None:
+def _status(path: str, status: os.stat_result) -> os.stat_result | None:
     """The status that listings give: for a link to a file, that of the file; None for folders, pipes and the like."""
-    if stat.S_ISREG(found.st_mode):
-        return found
-    if not stat.S_ISLNK(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
+        return status
+    if not stat.S_ISLNK(status.st_mode):
         return None
     with suppress(OSError):
         target = os.stat(path)
-        return target if stat.S_ISREG(target.st_mode) else found
-    return found
+        return target if stat.S_ISREG(target.st_mode) else status
+    return status
 
 
 def _is_missing(error: OSError) -> bool:

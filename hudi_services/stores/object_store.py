@@ -19,7 +19,7 @@ from ..storage import FileInfo, StoreCapabilities
 from ..urls import scheme_of
 from .base import BaseStorage
 from .options import StorageOptions
-from .output import open_output
+from .upload import open_output
 
 _PAGE = 1_000
 """Files that stores list in one request."""

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ActionEffect:
     """What the instants of an action do to data files; completed ones have their completed action.
 
     A commit adds the files that its metadata names: see `Action.writes_data`.
@@ -83,19 +83,19 @@ def _held(timeline: Timeline, instant: Instant) -> Sequence[FileName]:
     return [(partition, name) for partition, names in savepoint.items() for name in names]
 
 
-KINDS: Mapping[Action, Kind] = {
-    Action.COMMIT: Kind(is_repeated=False),
-    Action.DELTA_COMMIT: Kind(is_repeated=False),
-    Action.REPLACE_COMMIT: Kind(rewrites=_clustered, replaces=_replaced),
-    Action.CLUSTERING: Kind(rewrites=_clustered),
-    Action.COMPACTION: Kind(merges=_operations, begins_slices=True),
-    Action.LOG_COMPACTION: Kind(merges=_operations),
-    Action.CLEAN: Kind(cleans=Timeline.read_cleaner_plan),
-    Action.ROLLBACK: Kind(undoes=Timeline.read_rollback_plan, undid=Timeline.read_rollback, cancels=True),
+KINDS: Mapping[Action, ActionEffect] = {
+    Action.COMMIT: ActionEffect(is_repeated=False),
+    Action.DELTA_COMMIT: ActionEffect(is_repeated=False),
+    Action.REPLACE_COMMIT: ActionEffect(rewrites=_clustered, replaces=_replaced),
+    Action.CLUSTERING: ActionEffect(rewrites=_clustered),
+    Action.COMPACTION: ActionEffect(merges=_operations, begins_slices=True),
+    Action.LOG_COMPACTION: ActionEffect(merges=_operations),
+    Action.CLEAN: ActionEffect(cleans=Timeline.read_cleaner_plan),
+    Action.ROLLBACK: ActionEffect(undoes=Timeline.read_rollback_plan, undid=Timeline.read_rollback, cancels=True),
     # It deletes files by rollbacks of its own.
-    Action.RESTORE: Kind(cancels=True),
-    Action.SAVEPOINT: Kind(holds=_held),
-    Action.INDEXING: Kind(),
+    Action.RESTORE: ActionEffect(cancels=True),
+    Action.SAVEPOINT: ActionEffect(holds=_held),
+    Action.INDEXING: ActionEffect(),
 }
 """What each kind of instant does to data files."""
 
@@ -267,12 +267,12 @@ class FileLedger:
         return [plan for _, plan in self._read(begun, lambda kind: kind.undoes)]
 
     def _pending(
-        self, what: Callable[[Kind], Callable[[Timeline, Instant], Sequence[T]] | None]
+        self, what: Callable[[ActionEffect], Callable[[Timeline, Instant], Sequence[T]] | None]
     ) -> list[tuple[Instant, T]]:
         return [(instant, one) for instant, slices in self._read(self.timeline.pending(), what) for one in slices]
 
     def _read(
-        self, instants: Iterable[Instant], what: Callable[[Kind], Callable[[Timeline, Instant], T] | None]
+        self, instants: Iterable[Instant], what: Callable[[ActionEffect], Callable[[Timeline, Instant], T] | None]
     ) -> list[tuple[Instant, T]]:
         """What the instants say, each with its instant; those whose kind says nothing of it are left out."""
         asked = [(one, read) for one in instants if (read := what(KINDS[one.action])) is not None]

@@ -31,7 +31,7 @@ class Lister(Protocol):
         """Prepare for calls of `files` for these partitions: listing many at once costs less than one by one."""
 
 
-class KnownFiles:
+class ListedFiles:
     """A lister of files that are known already, by partition."""
 
     def __init__(self, files: Mapping[str, Files]) -> None:

@@ -57,20 +57,20 @@ class Look(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. `found` returns how the feature shows in a table, "" when the table does not have it.
+    """One feature. `find` returns how the feature shows in a table, "" when the table does not have it.
 
     The sentence of a refusal is "<root> has <what was found>, <why>".
     """
 
     name: str
     told_by: str
-    found: Callable[[Look], str]
+    find: Callable[[Look], str]
     refused: frozenset[Operation]
     why: str = "which is not supported"
     hint: str = ""
 
-    def refusal(self, root: str, found: str) -> UnsupportedTable:
-        return UnsupportedTable(f"{root} has {found}, {self.why}", hint=self.hint)
+    def refusal(self, root: str, text: str) -> UnsupportedTable:
+        return UnsupportedTable(f"{root} has {text}, {self.why}", hint=self.hint)
 
 
 _METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
@@ -322,7 +322,7 @@ FEATURES = (
 def check_support(operation: Operation, look: Look) -> None:
     """Raise UnsupportedTable, naming the feature and the way out, when the table has one that the operation refuses."""
     for feature in FEATURES:
-        found = feature.found(look) if operation in feature.refused else ""
+        found = feature.find(look) if operation in feature.refused else ""
         if found:
             raise feature.refusal(look.storage.root, found)
 

@@ -119,11 +119,14 @@ class FileSystemView:
         kept = {file_id: [one for one in group if self._is_slice(one)] for file_id, group in found.items()}
         return {file_id: group for file_id, group in kept.items() if group}
 
-    def _is_slice(self, one: FileSlice) -> bool:
+    def _is_slice(self, file_slice: FileSlice) -> bool:
         """False for log files alone that are named after a compaction (version 6) that is no longer there."""
-        if one.base_file is not None or self._compacting.get((one.partition, one.file_id)) == one.base_instant:
+        if (
+            file_slice.base_file is not None
+            or self._compacting.get((file_slice.partition, file_slice.file_id)) == file_slice.base_instant
+        ):
             return True
-        return self._facts.is_committed(one.base_instant)
+        return self._facts.is_committed(file_slice.base_instant)
 
     def half_hidden(self, partition: str) -> frozenset[str]:
         """Ids of the file groups with files that a savepoint hides: without it, another slice may be the newest."""

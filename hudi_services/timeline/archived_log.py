@@ -73,7 +73,7 @@ def _entries(block: LogBlock, file_ids: frozenset[str]) -> Iterator[ArchivedActi
         length = cursor.int32("record length")
         offset = cursor.base + cursor.pos
         data = cursor.take(length, "record")
-        tree = read_datum(schema, data, block.path, offset=offset, wanted=_wanted())
+        tree = read_datum(schema, data, block.path, offset=offset, readers_schema=_wanted())
         yield _entry(tree, file_ids, f"{block.path} at offset {offset}")
     if cursor.remaining:
         cursor.fail(f"{cursor.remaining} bytes after the last record")

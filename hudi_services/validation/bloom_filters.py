@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import BLOOM_FILTERS, bloom_filter_key
 from ..metadata.records.model import BloomRecord
-from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from .expected_state import ExpectedState
 from .footers import Described, digest, read_bloom
-from .model import Difference, Kind, Severity
+from .model import Difference, DifferenceKind, Severity
 
 
 class BloomFiltersCheck:
@@ -37,17 +37,17 @@ class BloomFiltersCheck:
             if file is None:
                 if record.key not in self._state.file_keys:
                     yield Difference(
-                        BLOOM_FILTERS, Kind.STALE_BLOOM, record.key, None, None, None,
+                        BLOOM_FILTERS, DifferenceKind.STALE_BLOOM, record.key, None, None, None,
                         f"of a file that is gone, written at {record.instant}", lambda: None,
                         severity=Severity.HARMLESS,
                     )  # fmt: skip
             elif digest(record) != bloom:
                 has = "no filter" if bloom is None else "another one"
-                yield self._difference(Kind.WRONG_BLOOM, record.key, file, f"its file has {has}")
+                yield self._difference(DifferenceKind.WRONG_BLOOM, record.key, file, f"its file has {has}")
         for key in sorted(missing):
-            yield self._difference(Kind.BLOOM_MISSING, key, self._expected[key][0], "its file has one")
+            yield self._difference(DifferenceKind.BLOOM_MISSING, key, self._expected[key][0], "its file has one")
 
-    def _difference(self, kind: Kind, key: str, file: BaseFile, detail: str) -> Difference:
+    def _difference(self, kind: DifferenceKind, key: str, file: BaseFile, detail: str) -> Difference:
         source = self._metadata.slices
         return Difference(
             BLOOM_FILTERS, kind, key, file.partition, file.name, None, detail, lambda: read_bloom(source, file)

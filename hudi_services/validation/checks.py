@@ -12,6 +12,7 @@ from typing import Protocol
 from ..derived_indexes.expression_index.index import Computation
 from ..errors import CorruptFile
 from ..metadata.file_groups.committed_files import REBUILD_HINT, DamagedLog
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -20,19 +21,22 @@ from ..metadata.records.keys import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from ..metadata.table import MetadataTable
 from ..model import BaseFile, DataFile, FileSlice, LogFile
 from ..snapshot import Snapshot
-from ..table.partitions import KnownFiles
+from ..table.partitions import ListedFiles
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
 from .expected_state import ExpectedState
-from .expressions import ExpressionBloomsCheck, ExpressionCheck, ExpressionRangesCheck
+from .expression_indexes import (
+    ExpressionBloomsCheck,
+    ExpressionCheck,
+    ExpressionRangesCheck,
+)
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader, Member
 from .key_index import KeyIndexCheck
-from .model import Difference, Doubt, Finding, Findings, Kind, Unsure
+from .model import Difference, DifferenceKind, Doubt, Finding, Unsure, ValidationFindings
 from .partition_stats import PartitionStatsCheck
 from .record_index import RecordIndexCheck
 from .secondary_index import SecondaryIndexCheck
@@ -41,7 +45,7 @@ _FILES_IN_MEMORY = 1000
 """The number of files whose statistics are in memory at once."""
 
 
-class Check(Protocol):
+class PartitionCheck(Protocol):
     """The check of one metadata partition."""
 
     checked: int
@@ -56,7 +60,7 @@ class Check(Protocol):
 
 Progress = Callable[[str, int, int], None]
 
-CHECKS: dict[str, Callable[[MetadataTable, ExpectedState], Check]] = {
+CHECKS: dict[str, Callable[[MetadataTable, ExpectedState], PartitionCheck]] = {
     COLUMN_STATS: ColumnStatsCheck,
     PARTITION_STATS: PartitionStatsCheck,
     BLOOM_FILTERS: BloomFiltersCheck,
@@ -73,11 +77,11 @@ def look(
     table: Snapshot,
     metadata: MetadataTable,
     progress: Progress,
-    again: Findings | None = None,
+    again: ValidationFindings | None = None,
     expressions: Sequence[Computation] = (),
     *,
     drop_missing: bool = False,
-) -> Findings:
+) -> ValidationFindings:
     """Check `metadata`, the metadata table of `table`: all of it, or only where `again`, an earlier result, differs.
 
     Expression indexes are checked if `expressions` has their computation. `progress` is called with the step, the
@@ -97,15 +101,15 @@ def _look(
     table: Snapshot,
     metadata: MetadataTable,
     progress: Progress,
-    again: Findings | None,
+    again: ValidationFindings | None,
     expressions: Sequence[Computation],
     state: ExpectedState,
-) -> Findings:
+) -> ValidationFindings:
     damaged: set[DamagedLog] = set()
     metadata = metadata.tolerant(damaged.add)
     listing = FilesCheck(metadata, state)
     ready = table.config.metadata_partitions
-    checks: dict[str, Check] = {name: CHECKS[name](metadata, state) for name in ready if name in CHECKS}
+    checks: dict[str, PartitionCheck] = {name: CHECKS[name](metadata, state) for name in ready if name in CHECKS}
     for computation in expressions:
         of_ranges = computation.index.kind == COLUMN_STATS
         made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, state, computation)
@@ -117,7 +121,7 @@ def _look(
         if keys is None or keys:
             checks[name] = kind(metadata, name, partial(progress, f"compare {name}"), keys)
     known = {FILES, *key_checks, *checks}
-    findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
+    findings = ValidationFindings(unchecked=tuple(name for name in metadata.partitions if name not in known))
     findings.add(listing.run(None if again is None else again.partitions))
     findings.add(Unsure(name, one, None, Doubt.MISSING_PARTITION) for name in key_checks for one in listing.missing)
     hidden = [one for one in findings.unsure if one.reason is Doubt.HIDDEN]
@@ -155,23 +159,25 @@ def _look(
     return findings
 
 
-def _read_again(metadata: MetadataTable, again: Findings | None) -> None:
+def _read_again(metadata: MetadataTable, again: ValidationFindings | None) -> None:
     """Read the file groups with log files that were damaged in the first check: no other difference may cause it."""
     differences = again.differences if again is not None else []
-    for index in sorted({one.index for one in differences if one.kind is Kind.DAMAGED_LOG}):
+    for index in sorted({one.index for one in differences if one.kind is DifferenceKind.DAMAGED_LOG}):
         _ = metadata.reader(index).groups
 
 
 def _of_log(damaged: DamagedLog) -> Difference:
     """The difference for a damaged log file. Hudi's readers and the checks skip the damage: it causes the others."""
     detail = f"it {damaged.problem}, and the deltacommit {damaged.instant} is completed"
-    return Difference(damaged.partition, Kind.DAMAGED_LOG, damaged.name, None, damaged.name, None, detail, lambda: None)
+    return Difference(
+        damaged.partition, DifferenceKind.DAMAGED_LOG, damaged.name, None, damaged.name, None, detail, lambda: None
+    )
 
 
 def _of_lost_records(broken: Broken) -> Iterator[Difference]:
     """The difference for a log file of the table, which no record of the metadata table can mend."""
     if broken.problem:
-        place = (FILES, Kind.LOST_RECORDS, broken.file.name, broken.file.partition, broken.file.name)
+        place = (FILES, DifferenceKind.LOST_RECORDS, broken.file.name, broken.file.partition, broken.file.name)
         yield Difference(*place, None, broken.problem, lambda: None)
 
 
@@ -180,7 +186,7 @@ def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
     return {name: kind for name in ready for prefix, kind in KEY_CHECKS.items() if name.startswith(prefix)}
 
 
-def _unjudged(findings: Findings) -> set[str]:
+def _unjudged(findings: ValidationFindings) -> set[str]:
     """The metadata partitions with a file that cannot be judged: in an index of keys, any entry may then be right."""
     return {one.index for one in findings.unsure}
 
@@ -199,7 +205,7 @@ def _batches(
 def _members(table: Snapshot, committed: Mapping[str, Sequence[DataFile]]) -> list[Member]:
     """Each file with its slice."""
     names = {partition: {file.name: file.size for file in files} for partition, files in committed.items()}
-    view = table.view.of_files(KnownFiles(names))
+    view = table.view.of_files(ListedFiles(names))
     found: list[Member] = []
     for partition in view.partitions():
         known = {

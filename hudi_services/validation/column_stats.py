@@ -9,16 +9,16 @@ and later releases those with deletes alone, when it builds the index.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import COLUMN_STATS, PARTITION_STATS, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import Side, counts, holds_bound, holds_nulls, same_bound
 from ..metadata.statistics.text_ranges import as_told
-from ..metadata.table import MetadataTable
 from ..model import LogFile
 from .causes import cause_of_range
 from .expected_state import ExpectedState
 from .footers import Described
-from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
+from .model import Difference, DifferenceKind, Doubt, Finding, Severity, Unsure
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
 """The length of the column's part at the start of a key; the rest is the file's part, as in its bloom filter's key."""
@@ -53,7 +53,9 @@ class ColumnStatsCheck:
                 if not one.row_groups:
                     continue
                 severity = self._severity_without_any
-            yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {told_range(record)}", severity)
+            yield _difference(
+                DifferenceKind.STATISTICS_MISSING, one, record, f"it holds {told_range(record)}", severity
+            )
 
     def at_end(self) -> Iterator[Difference]:
         """Records of deleted files."""
@@ -62,25 +64,29 @@ class ColumnStatsCheck:
             if isinstance(record, StatsRecord) and not record.deleted:
                 self.checked += 1
                 yield Difference(
-                    COLUMN_STATS, Kind.STALE_STATISTICS, record.key, None, record.file_name, record.column,
+                    COLUMN_STATS, DifferenceKind.STALE_STATISTICS, record.key, None, record.file_name, record.column,
                     told_range(record), lambda: None, severity=Severity.HARMLESS,
                 )  # fmt: skip
 
 
-def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator[Difference]:
-    cause = cause_of_range(stored, true, from_values=true.column in one.bounded)
-    if not _agrees(one, stored, true, "minimum"):
+def _compare(described: Described, stored: StatsRecord, true: StatsRecord) -> Iterator[Difference]:
+    cause = cause_of_range(stored, true, from_values=true.column in described.bounded)
+    if not _agrees(described, stored, true, "minimum"):
         detail = f"it says {told_bound(stored.minimum)}, the file {told_bound(true.minimum)}"
-        yield _difference(Kind.WRONG_MINIMUM, one, true, detail, severity_of_bound(stored, true, "minimum"), cause)
-    if not _agrees(one, stored, true, "maximum"):
+        yield _difference(
+            DifferenceKind.WRONG_MINIMUM, described, true, detail, severity_of_bound(stored, true, "minimum"), cause
+        )
+    if not _agrees(described, stored, true, "maximum"):
         detail = f"it says {told_bound(stored.maximum)}, the file {told_bound(true.maximum)}"
-        yield _difference(Kind.WRONG_MAXIMUM, one, true, detail, severity_of_bound(stored, true, "maximum"), cause)
+        yield _difference(
+            DifferenceKind.WRONG_MAXIMUM, described, true, detail, severity_of_bound(stored, true, "maximum"), cause
+        )
     if counts(stored) != counts(true):
         detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
-        yield _difference(Kind.WRONG_COUNTS, one, true, detail, severity_of_counts(stored, true), cause)
+        yield _difference(DifferenceKind.WRONG_COUNTS, described, true, detail, severity_of_counts(stored, true), cause)
 
 
-def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) -> bool:
+def _agrees(described: Described, stored: StatsRecord, true: StatsRecord, side: Side) -> bool:
     """Whether Hudi may have written the stored bound.
 
     For a row group that has only nulls Hudi takes zero as bounds, except for texts, byte arrays and decimals, as does
@@ -88,10 +94,10 @@ def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) 
     """
     if same_bound(stored, true, side):
         return True
-    if true.column in one.bounded and holds_bound(stored, true, side):
+    if true.column in described.bounded and holds_bound(stored, true, side):
         return True
     says, is_ = (getattr(record, side) for record in (stored, true))
-    has_null_group = true.null_count == true.value_count or (one.row_groups > 1 and true.null_count > 0)
+    has_null_group = true.null_count == true.value_count or (described.row_groups > 1 and true.null_count > 0)
     if not has_null_group or isinstance(says, str | bytes) or says != 0:
         return False
     return is_ is None or bool(says < is_ if side == "minimum" else says > is_)
@@ -109,14 +115,14 @@ def severity_of_counts(stored: StatsRecord, true: StatsRecord) -> Severity:
 
 
 def _difference(
-    kind: Kind,
-    one: Described,
+    kind: DifferenceKind,
+    described: Described,
     record: StatsRecord,
     detail: str,
     severity: Severity = Severity.HARMFUL,
     cause: str | None = None,
 ) -> Difference:
-    place = (COLUMN_STATS, kind, record.key, one.file.partition, one.file.name, record.column)
+    place = (COLUMN_STATS, kind, record.key, described.file.partition, described.file.name, record.column)
     return Difference(*place, detail, lambda: record, severity=severity, cause=cause)
 
 

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ..file_names import parse_data_file
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
-from ..metadata.table import MetadataTable
 from ..model import DataFile
 from ..table.view import CHANGE_DATA
 from .expected_state import ExpectedState
-from .model import Difference, Doubt, Finding, Kind, Unsure
+from .model import Difference, DifferenceKind, Doubt, Finding, Unsure
 
 _GONE = FileEntry(0, deleted=True)
 _MISSING = "no file of the partition is stored, although commits list files in it"
@@ -63,20 +63,22 @@ class FilesCheck:
                 committed.append(file)
         self.committed[partition] = committed
         if partition not in self._listed and committed:
-            yield _of_partition(Kind.PARTITION_MISSING, partition, FileEntry(0))
+            yield _of_partition(DifferenceKind.PARTITION_MISSING, partition, FileEntry(0))
         if partition in self._listed - self._state.partitions and not stored and partition:
             if self._state.is_partition_going(partition):
                 yield Unsure(FILES, partition, None, Doubt.GOING)
             elif self._state.is_written_to:
                 yield Unsure(FILES, partition, None, Doubt.PENDING_WRITES)
             else:
-                yield _of_partition(Kind.STALE_PARTITION, partition, _GONE)
+                yield _of_partition(DifferenceKind.STALE_PARTITION, partition, _GONE)
 
     def _compare(self, partition: str, name: str, stored: int | None, listed: int | None) -> Finding | None:
         if stored is None:
             if self._state.is_going(partition, name):
                 return Unsure(FILES, partition, name, Doubt.GOING)
-            return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is stored")
+            return _of_file(
+                DifferenceKind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is stored"
+            )
         file = parse_data_file(partition, name, stored)
         if file is None or self._state.is_going(partition, name):
             return None
@@ -86,7 +88,7 @@ class FilesCheck:
             if isinstance(needed, Doubt):
                 return Unsure(FILES, partition, name, needed)
             detail = f"{stored} bytes are stored, nothing is listed"
-            return _of_file(Kind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
+            return _of_file(DifferenceKind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
         if not is_committed:
             is_hidden = self._state.is_hidden(file.instant)
             return Unsure(FILES, partition, name, Doubt.HIDDEN if is_hidden else Doubt.GONE_INSTANT)
@@ -94,16 +96,16 @@ class FilesCheck:
             if stored > listed and self._state.may_grow(file):
                 return Unsure(FILES, partition, name, Doubt.GROWING)
             detail = f"{listed} bytes are listed, {stored} are stored"
-            return _of_file(Kind.WRONG_SIZE, partition, name, FileEntry(stored), detail)
+            return _of_file(DifferenceKind.WRONG_SIZE, partition, name, FileEntry(stored), detail)
         return None
 
-    def _is_readable(self, file: DataFile, found: Finding | None) -> bool:
+    def _is_readable(self, file: DataFile, finding: Finding | None) -> bool:
         """Whether the file's other records must be right: it is or should be listed, and no pending plan deletes it."""
         if file.name.endswith(CHANGE_DATA) or self._state.is_going(file.partition, file.name):
             return False
-        if isinstance(found, Unsure):
-            return found.reason is Doubt.GROWING
-        return found is not None or file.name in self._listings.get(file.partition, {})
+        if isinstance(finding, Unsure):
+            return finding.reason is Doubt.GROWING
+        return finding is not None or file.name in self._listings.get(file.partition, {})
 
 
 def _names(record: Record) -> dict[str, int]:
@@ -111,13 +113,13 @@ def _names(record: Record) -> dict[str, int]:
     return {name: entry.size for name, entry in entries if not entry.deleted}
 
 
-def _of_file(kind: Kind, partition: str, name: str, entry: FileEntry, detail: str) -> Difference:
+def _of_file(kind: DifferenceKind, partition: str, name: str, entry: FileEntry, detail: str) -> Difference:
     key = partition_id(partition)
     wanted = FilesRecord(key, RecordType.FILES, {name: entry})
     return Difference(FILES, kind, key, partition, name, None, detail, lambda: wanted)
 
 
-def _of_partition(kind: Kind, partition: str, entry: FileEntry) -> Difference:
+def _of_partition(kind: DifferenceKind, partition: str, entry: FileEntry) -> Difference:
     wanted = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {partition_id(partition): entry})
     detail = "listed, and there is no such folder" if entry.deleted else "not listed, and has committed files"
     return Difference(FILES, kind, ALL_PARTITIONS_KEY, partition, None, None, detail, lambda: wanted)

@@ -12,11 +12,11 @@ from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceFacts, SliceSource
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..metadata.bloom_filters import bloom_record
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
-from ..metadata.table import MetadataTable
 from ..model import BaseFile, DataFile, FileSlice, LogFile
 from .model import Doubt
 
@@ -170,32 +170,32 @@ class FooterReader:
 
         return counted_instants(self._metadata.table_config, self._metadata.data_timeline)
 
-    def _described(self, one: _Read | Broken) -> Described | Broken | None:
-        if isinstance(one, Broken):
-            return one
+    def _described(self, read: _Read | Broken) -> Described | Broken | None:
+        if isinstance(read, Broken):
+            return read
         assert self._indexed is not None, "it was settled before"
         try:
-            if one.log is not None:
-                return self._with_log_values(one, one.log, self._indexed.columns).describe(self._indexed)
-            untold = one.untold(self._indexed)
-            return (self._with_values(one, untold) if untold else one).describe(self._indexed)
+            if read.log is not None:
+                return self._with_log_values(read, read.log, self._indexed.columns).describe(self._indexed)
+            untold = read.untold(self._indexed)
+            return (self._with_values(read, untold) if untold else read).describe(self._indexed)
         except NotFound:
             return None
         except (CorruptFile, UnsupportedTable) as error:
-            if one.log is None:
-                return one.describe(self._indexed)
-            return Broken(one.member, error.message if isinstance(error, CorruptFile) else "")
+            if read.log is None:
+                return read.describe(self._indexed)
+            return Broken(read.member, error.message if isinstance(error, CorruptFile) else "")
 
-    def _with_log_values(self, one: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
+    def _with_log_values(self, read: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
         if not log.has_records:
-            return one
-        return replace(one, stats=replace(one.stats, columns=log.statistics(self._metadata.storage, columns)))
+            return read
+        return replace(read, stats=replace(read.stats, columns=log.statistics(self._metadata.storage, columns)))
 
-    def _with_values(self, one: _Read, columns: frozenset[str]) -> _Read:
-        assert isinstance(one.member.file, BaseFile), "the values of log files are read by their blocks"
-        reader = self._metadata.slices.open(FileSlice.of_base(one.member.file))
-        stats = replace(one.stats, columns=reader.column_stats(complete=columns))
-        return replace(one, stats=stats, from_values=columns)
+    def _with_values(self, read: _Read, columns: frozenset[str]) -> _Read:
+        assert isinstance(read.member.file, BaseFile), "the values of log files are read by their blocks"
+        reader = self._metadata.slices.open(FileSlice.of_base(read.member.file))
+        stats = replace(read.stats, columns=reader.column_stats(complete=columns))
+        return replace(read, stats=stats, from_values=columns)
 
     def _columns(self, files: Sequence[NewFile]) -> IndexColumns:
         if COLUMN_STATS not in self._metadata.table_config.metadata_partitions:

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from ..codecs.avro import AvroSchema
 from ..errors import CorruptFile, UnsupportedTable
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_entries import Places, ShardEntries
 from ..metadata.record_index.shards import Shards
-from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from ..table.view import FileGroupId
 from .footers import Described
-from .key_sets import Comparison, Entries, Mismatch, Part, compare, compare_keys
+from .key_sets import Comparison, Mismatch, Part, PlacedKeys, compare, compare_keys
 from .model import Difference, Doubt, Finding, Unsure
 
 Progress = Callable[[int, int], None]
@@ -71,7 +71,7 @@ class KeyIndexCheck(ABC):
         yield from self.differences(found.mismatches)
 
     @abstractmethod
-    def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
+    def of_slice(self, file_slice: FileSlice, shards: Shards) -> Iterator[PlacedKeys]:
         """The entries that a file slice should have; called in any thread. Raises CorruptFile and Unjudged."""
 
     @abstractmethod
@@ -82,7 +82,7 @@ class KeyIndexCheck(ABC):
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
         """The mismatches as differences for an operator."""
 
-    def judged(self, entries: Entries) -> Entries:
+    def judged(self, entries: PlacedKeys) -> PlacedKeys:
         """The entries, of either side, without those of which it is unknown whether they should exist."""
         return entries
 
@@ -91,23 +91,23 @@ class KeyIndexCheck(ABC):
             return compare(slices, groups, self._progress)
         return compare_keys(slices, groups, pa.array([key.encode() for key in self._only], pa.binary()))
 
-    def _of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
+    def _of_slice(self, file_slice: FileSlice, shards: Shards) -> Iterator[PlacedKeys]:
         try:
-            yield from map(self.judged, self.of_slice(one, shards))
+            yield from map(self.judged, self.of_slice(file_slice, shards))
         except CorruptFile as error:
-            raise Unjudged(one, Doubt.BROKEN_FILE) from error
+            raise Unjudged(file_slice, Doubt.BROKEN_FILE) from error
         except UnsupportedTable as error:
-            raise Unjudged(one, Doubt.NOT_MERGED) from error
+            raise Unjudged(file_slice, Doubt.NOT_MERGED) from error
 
-    def _of_shard(self, shard: int) -> Iterator[Entries]:
+    def _of_shard(self, shard: int) -> Iterator[PlacedKeys]:
         for some in ShardEntries(self._metadata.open_group(self._groups[shard]), self.decode).read():
-            yield self.judged(Entries(some.keys, np.full(len(some.keys), shard, np.int32), some.places))
+            yield self.judged(PlacedKeys(some.keys, np.full(len(some.keys), shard, np.int32), some.places))
 
 
 class Unjudged(Exception):
     """The keys of a file slice cannot be determined."""
 
-    def __init__(self, one: FileSlice, doubt: Doubt) -> None:
-        super().__init__(one.file_id)
-        self.slice = one
+    def __init__(self, file_slice: FileSlice, doubt: Doubt) -> None:
+        super().__init__(file_slice.file_id)
+        self.slice = file_slice
         self.doubt = doubt

@@ -33,18 +33,18 @@ _MOST_MISMATCHES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class PlacedKeys:
     """Some entries of one side: binary keys, the shard where each is or should be, and the number of its place."""
 
     keys: pa.Array
     shards: _Ints
     places: _Ints
 
-    def filter(self, wanted: npt.NDArray[np.bool_]) -> "Entries":
-        return Entries(self.keys.filter(pa.array(wanted)), self.shards[wanted], self.places[wanted])
+    def filter(self, mask: npt.NDArray[np.bool_]) -> "PlacedKeys":
+        return PlacedKeys(self.keys.filter(pa.array(mask)), self.shards[mask], self.places[mask])
 
 
-Part = Callable[[], Iterator[Entries]]
+Part = Callable[[], Iterator[PlacedKeys]]
 """A part of one side, such as one file; may be read several times, in any thread."""
 
 
@@ -55,7 +55,7 @@ class Mismatch:
     key: str
     shard: int
     should: int | None
-    found: int | None
+    stored: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +67,32 @@ class Comparison:
     is_whole: bool = True
 
 
-def compare(should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]) -> Comparison:
+def compare(should: Sequence[Part], stored_parts: Sequence[Part], progress: Callable[[int, int], None]) -> Comparison:
     """All mismatches, up to a hundred thousand."""
-    expected, stored = _both_sums(should, found, progress)
+    expected, stored = _both_sums(should, stored_parts, progress)
     differing = np.flatnonzero((expected.rows != stored.rows) | (expected.hashes != stored.hashes))
     mismatches: list[Mismatch] = []
     for slots in _rounds(differing, expected.rows + stored.rows):
         wanted = np.zeros(1 << _SLOT_BITS, bool)
         wanted[slots] = True
-        sides = [_collect(parts, partial(_in_slots, wanted)) for parts in (should, found)]
+        sides = [_collect(parts, partial(_in_slots, wanted)) for parts in (should, stored_parts)]
         mismatches += islice(_mismatches(*sides), _MOST_MISMATCHES + 1 - len(mismatches))
         if len(mismatches) > _MOST_MISMATCHES:
             return Comparison(mismatches[:_MOST_MISMATCHES], int(stored.rows.sum()), is_whole=False)
     return Comparison(mismatches, int(stored.rows.sum()))
 
 
-def compare_keys(should: Sequence[Part], found: Sequence[Part], keys: pa.Array) -> Comparison:
+def compare_keys(should: Sequence[Part], stored: Sequence[Part], keys: pa.Array) -> Comparison:
     """The mismatches of these binary keys."""
 
-    def wanted(one: Entries) -> npt.NDArray[np.bool_]:
-        return np.asarray(pc.is_in(one.keys, keys).to_numpy(zero_copy_only=False), np.bool_)
+    def wanted(entries: PlacedKeys) -> npt.NDArray[np.bool_]:
+        return np.asarray(pc.is_in(entries.keys, keys).to_numpy(zero_copy_only=False), np.bool_)
 
-    sides = [_collect(parts, wanted) for parts in (should, found)]
+    sides = [_collect(parts, wanted) for parts in (should, stored)]
     return Comparison(list(_mismatches(*sides)), len(sides[1].keys))
 
 
-def _hashes(entries: Entries) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
+def _hashes(entries: PlacedKeys) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
     """The slot and the hash of each entry."""
     parts = list(row_hashes(pa.table({"key": entries.keys})))
     keys = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
@@ -101,8 +101,8 @@ def _hashes(entries: Entries) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
     return slots, mix(keys + where)
 
 
-def _in_slots(wanted: npt.NDArray[np.bool_], entries: Entries) -> npt.NDArray[np.bool_]:
-    return wanted[_hashes(entries)[0]]
+def _in_slots(slots: npt.NDArray[np.bool_], entries: PlacedKeys) -> npt.NDArray[np.bool_]:
+    return slots[_hashes(entries)[0]]
 
 
 class _Sums:
@@ -121,16 +121,16 @@ class _Sums:
 
 
 def _both_sums(
-    should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]
+    should: Sequence[Part], stored_parts: Sequence[Part], progress: Callable[[int, int], None]
 ) -> tuple[_Sums, _Sums]:
     expected, stored = _Sums(), _Sums()
     # The largest parts first: a file group of an index has more entries than a file.
-    parts = [(stored, part) for part in found] + [(expected, part) for part in should]
+    parts = [(stored, part) for part in stored_parts] + [(expected, part) for part in should]
     done, lock = 0, threading.Lock()
 
-    def add(one: tuple[_Sums, Part]) -> None:
+    def add(sums_and_part: tuple[_Sums, Part]) -> None:
         nonlocal done
-        sums, part = one
+        sums, part = sums_and_part
         sums.add(part)
         with lock:
             done += 1
@@ -148,27 +148,27 @@ def _rounds(slots: _Slots, rows: _Slots) -> Iterator[_Slots]:
     yield from np.split(slots, np.flatnonzero(np.diff(number)) + 1)
 
 
-def _collect(parts: Sequence[Part], wanted: Callable[[Entries], npt.NDArray[np.bool_]]) -> Entries:
-    def some(part: Part) -> list[Entries]:
-        return [one.filter(wanted(one)) for one in part()]
+def _collect(parts: Sequence[Part], chosen: Callable[[PlacedKeys], npt.NDArray[np.bool_]]) -> PlacedKeys:
+    def some(part: Part) -> list[PlacedKeys]:
+        return [one.filter(chosen(one)) for one in part()]
 
     found = [one for of_part in _in_threads(some, parts) for one in of_part]
     keys = pa.chunked_array([one.keys for one in found], pa.binary()).combine_chunks()
     shards, places = ([getattr(one, name) for one in found] for name in ("shards", "places"))
     empty = np.zeros(0, np.int32)
-    return Entries(keys, np.concatenate([empty, *shards]), np.concatenate([empty, *places]))
+    return PlacedKeys(keys, np.concatenate([empty, *shards]), np.concatenate([empty, *places]))
 
 
-def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
+def _mismatches(should: PlacedKeys, entries: PlacedKeys) -> Iterator[Mismatch]:
     """The mismatches, in no order. A key that should be in several places may be in any of them."""
-    keys = pa.chunked_array([should.keys, found.keys]).combine_chunks().dictionary_encode()
+    keys = pa.chunked_array([should.keys, entries.keys]).combine_chunks().dictionary_encode()
     codes = keys.indices.to_numpy().astype(np.int64)
-    shards = np.concatenate([should.shards, found.shards]).astype(np.int64)
+    shards = np.concatenate([should.shards, entries.shards]).astype(np.int64)
     # One number for a key in its shard: a partitioned index may have it in several.
     codes = codes * (int(shards.max(initial=0)) + 1) + shards
     true, stored = codes[: len(should.keys)], codes[len(should.keys) :]
-    places = int(max(should.places.max(initial=0), found.places.max(initial=0))) + 1
-    right = np.isin(stored * places + found.places, true * places + should.places)
+    places = int(max(should.places.max(initial=0), entries.places.max(initial=0))) + 1
+    right = np.isin(stored * places + entries.places, true * places + should.places)
     order = np.argsort(true, kind="stable")
     ordered = true[order]
     # The last of equal keys, as in the bootstrap.
@@ -176,13 +176,13 @@ def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
     is_known = np.isin(stored, true)
     for row in np.flatnonzero(~right).tolist():
         place = int(should.places[order[at[row]]]) if is_known[row] else None
-        yield Mismatch(_name(found, row), int(found.shards[row]), place, int(found.places[row]))
+        yield Mismatch(_name(entries, row), int(entries.shards[row]), place, int(entries.places[row]))
     is_last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)
     for row in order[is_last & ~np.isin(ordered, stored)].tolist():
         yield Mismatch(_name(should, row), int(should.shards[row]), int(should.places[row]), None)
 
 
-def _name(entries: Entries, row: int) -> str:
+def _name(entries: PlacedKeys, row: int) -> str:
     return str(entries.keys[row].as_py().decode(errors="replace"))
 
 

@@ -9,7 +9,7 @@ from ..metadata.records.model import FilesRecord, Record
 from ..metadata_updates.repair_plan import Wanted
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     """How the metadata table differs from the table, as an operator reads it."""
 
     DAMAGED_LOG = "damaged log file"
@@ -63,20 +63,20 @@ class Doubt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference under `key` of the metadata partition `index`; `wanted` returns the record that should be there.
+    """One difference under `key` of the metadata partition `index`; `expected` returns the record that should be there.
 
     The record of a listing has only the entry that is wrong. A field that is not known is None (the record of a bloom
     filter does not name its file).
     """
 
     index: str
-    kind: Kind
+    kind: DifferenceKind
     key: str
     partition: str | None
     file: str | None
     column: str | None
     detail: str
-    wanted: Callable[[], Record | None] = field(compare=False, repr=False)
+    expected: Callable[[], Record | None] = field(compare=False, repr=False)
     shard: int | None = None
     """In an index of keys: the position of the file group that has the key, or should have it."""
     withheld: bool = False
@@ -86,7 +86,7 @@ class Difference:
     """What led to the difference, in words, where the values tell it."""
 
     @property
-    def place(self) -> tuple[str | Kind | None, ...]:
+    def place(self) -> tuple[str | DifferenceKind | None, ...]:
         """The fields by which another check recognizes the same difference."""
         return (self.index, self.kind, self.key, self.partition, self.file)
 
@@ -105,7 +105,7 @@ Finding = Difference | Unsure
 
 
 @dataclass
-class Findings:
+class ValidationFindings:
     """The result of one check of a table. `checked`: the number of compared records, by metadata partition."""
 
     differences: list[Difference] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Findings:
             else:
                 self.unsure.append(one)
 
-    def confirmed_by(self, again: "Findings") -> "Findings":
+    def confirmed_by(self, again: "ValidationFindings") -> "ValidationFindings":
         """Only the differences that a later check has found as well, in the form of the later check."""
         known = {one.place for one in self.differences}
         return replace(self, differences=[one for one in again.differences if one.place in known])
@@ -148,16 +148,16 @@ class Findings:
 
 def damaged_logs(differences: Iterable[Difference]) -> tuple[str, ...]:
     """The damaged log files among the differences, `<metadata partition>/<name>`."""
-    return tuple(f"{one.index}/{one.file}" for one in differences if one.kind is Kind.DAMAGED_LOG)
+    return tuple(f"{one.index}/{one.file}" for one in differences if one.kind is DifferenceKind.DAMAGED_LOG)
 
 
 def wanted_records(differences: Collection[Difference]) -> Wanted:
     """The records that the metadata table should have in place of the differences, without the record index."""
     found: dict[str, dict[str, Record | None]] = {}
     for one in differences:
-        if one.index == RECORD_INDEX or one.kind in (Kind.DAMAGED_LOG, Kind.LOST_RECORDS):
+        if one.index == RECORD_INDEX or one.kind in (DifferenceKind.DAMAGED_LOG, DifferenceKind.LOST_RECORDS):
             continue
-        records, record = found.setdefault(one.index, {}), one.wanted()
+        records, record = found.setdefault(one.index, {}), one.expected()
         known = records.get(one.key)
         if isinstance(record, FilesRecord) and isinstance(known, FilesRecord):
             record = replace(record, entries={**known.entries, **record.entries})

@@ -10,16 +10,16 @@ V2) yet: filters on byte arrays fail with 1.2.0 (ClassCastException). There eith
 
 from collections.abc import Iterator, Sequence
 
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord, merge_records
 from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls, partition_record
 from ..metadata.statistics.indexed_columns import typed_among
-from ..metadata.table import MetadataTable
 from .causes import cause_of_range
 from .column_stats import told_range
 from .expected_state import ExpectedState
 from .footers import Described
-from .model import Difference, Kind
+from .model import Difference, DifferenceKind
 
 
 class PartitionStatsCheck:
@@ -56,12 +56,12 @@ class PartitionStatsCheck:
             column = wanted[key].column
             yield from _compare(known, wanted[key], merged.get(column), from_values=column in from_values)
 
-    def _take(self, one: Described) -> None:
-        self._from_values |= one.bounded
-        for record in one.records:
+    def _take(self, described: Described) -> None:
+        self._from_values |= described.bounded
+        for record in described.records:
             so_far = self._ranges.get(record.column)
             known = [record] if so_far is None else [so_far, record]
-            self._ranges[record.column] = partition_record(one.file.partition, record.column, known, tight=False)
+            self._ranges[record.column] = partition_record(described.file.partition, record.column, known, tight=False)
             if self._typed and isinstance(record.minimum, bytes):
                 merged = merge_records(self._merged.get(record.column, record), record)
                 assert isinstance(merged, StatsRecord), "statistics merge to statistics"
@@ -73,19 +73,19 @@ def _compare(
 ) -> Iterator[Difference]:
     holds = f"its files hold {told_range(files)}"
     if stored is None:
-        yield _difference(Kind.STATISTICS_MISSING, files, holds)
+        yield _difference(DifferenceKind.STATISTICS_MISSING, files, holds)
         return
     if not all(covers_bound(stored, files, merged, side) for side in SIDES):
         says = f"it says {told_range(stored)}"
         cause = cause_of_range(stored, files, from_values=from_values)
-        yield _difference(Kind.NARROW_RANGE, files, f"{says}, {holds}", cause)
+        yield _difference(DifferenceKind.NARROW_RANGE, files, f"{says}, {holds}", cause)
     if not holds_nulls(stored, files):
         says = f"it says {stored.null_count} nulls among {stored.value_count} values"
         yield _difference(
-            Kind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
+            DifferenceKind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
         )
 
 
-def _difference(kind: Kind, files: StatsRecord, detail: str, cause: str | None = None) -> Difference:
+def _difference(kind: DifferenceKind, files: StatsRecord, detail: str, cause: str | None = None) -> Difference:
     place = (PARTITION_STATS, kind, files.key, files.file_name, None, files.column)
     return Difference(*place, detail, lambda: files, cause=cause)

@@ -9,19 +9,19 @@ import pyarrow as pa
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..file_names import OWN_FOLDER
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import write_located
 from ..metadata.record_index.locations import Location, decode_locations, millis_of
-from ..metadata.record_index.log_writing import MovedKeys, write_index_logs
+from ..metadata.record_index.log_writing import IndexDelta, write_index_logs
 from ..metadata.record_index.shard_entries import Places, spread
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.records.model import LocationRecord
-from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from ..storage import Storage
 from .key_index import KeyIndexCheck, Progress
-from .key_sets import Entries, Mismatch
-from .model import Difference, Kind
+from .key_sets import Mismatch, PlacedKeys
+from .model import Difference, DifferenceKind
 
 _Place = tuple[str, str]
 """A file group: data partition and file id."""
@@ -39,12 +39,12 @@ class RecordIndexCheck(KeyIndexCheck):
         self._places: dict[_Place, int] = {}
         self._lock = threading.Lock()
 
-    def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
-        of_partition = np.asarray(shards.of(one.partition), np.int32)
-        place = self._number((one.partition, one.file_id))
-        for keys in self._source.open(one).record_keys():
+    def of_slice(self, file_slice: FileSlice, shards: Shards) -> Iterator[PlacedKeys]:
+        of_partition = np.asarray(shards.of(file_slice.partition), np.int32)
+        place = self._number((file_slice.partition, file_slice.file_id))
+        for keys in self._source.open(file_slice).record_keys():
             where = of_partition[file_group_indexes(keys, len(of_partition))]
-            yield Entries(keys.combine_chunks().cast(pa.binary()), where, np.full(len(keys), place, np.int32))
+            yield PlacedKeys(keys.combine_chunks().cast(pa.binary()), where, np.full(len(keys), place, np.int32))
 
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         indices, found = decode_locations(values, schema, path)
@@ -60,17 +60,17 @@ class RecordIndexCheck(KeyIndexCheck):
             return self._places.setdefault(place, len(self._places))
 
 
-def repaired_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
+def repaired_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> IndexDelta | None:
     """The keys to write into the record index; None when the record index has no difference."""
-    own = [one for one in differences if one.index == RECORD_INDEX and one.kind is not Kind.DAMAGED_LOG]
-    keys = [(one.shard or 0, one.key, one.wanted()) for one in own]
+    own = [one for one in differences if one.index == RECORD_INDEX and one.kind is not DifferenceKind.DAMAGED_LOG]
+    keys = [(one.shard or 0, one.key, one.expected()) for one in own]
     if not keys:
         return None
     new = [(shard, key, record.location) for shard, key, record in keys if isinstance(record, LocationRecord)]
     gone = [(shard, key, _NOWHERE) for shard, key, record in keys if record is None]
     shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
     runs = [write_located(metadata.storage, _RUNS[name], some) for name, some in (("new", new), ("gone", gone))]
-    return MovedKeys(shards, (runs[0],), write_index_logs, (runs[1],))
+    return IndexDelta(shards, (runs[0],), write_index_logs, (runs[1],))
 
 
 def forget_runs(storage: Storage) -> None:
@@ -79,18 +79,28 @@ def forget_runs(storage: Storage) -> None:
         storage.delete(path)
 
 
-def _difference(one: Mismatch, places: Sequence[_Place], slices: Mapping[_Place, FileSlice]) -> Difference:
-    if one.should is None:
-        assert one.found is not None, "a key that is nowhere and should be nowhere"
-        partition, file_id = places[one.found]
+def _difference(mismatch: Mismatch, places: Sequence[_Place], slices: Mapping[_Place, FileSlice]) -> Difference:
+    if mismatch.should is None:
+        assert mismatch.stored is not None, "a key that is nowhere and should be nowhere"
+        partition, file_id = places[mismatch.stored]
         return Difference(
-            RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.shard
+            RECORD_INDEX,
+            DifferenceKind.DEAD_KEY,
+            mismatch.key,
+            partition,
+            None,
+            None,
+            f"it says {file_id}",
+            lambda: None,
+            mismatch.shard,
         )
-    holder = slices[places[one.should]]
+    holder = slices[places[mismatch.should]]
     location = Location(holder.partition, holder.file_id, millis_of(holder.base_instant))
-    record = LocationRecord(one.key, location)
-    kind, detail = Kind.KEY_MISSING, "the file has it"
-    if one.found is not None:
-        kind, detail = Kind.WRONG_LOCATION, f"it says {'/'.join(filter(None, places[one.found]))}"
+    record = LocationRecord(mismatch.key, location)
+    kind, detail = DifferenceKind.KEY_MISSING, "the file has it"
+    if mismatch.stored is not None:
+        kind, detail = DifferenceKind.WRONG_LOCATION, f"it says {'/'.join(filter(None, places[mismatch.stored]))}"
     name = holder.files[0].name
-    return Difference(RECORD_INDEX, kind, one.key, holder.partition, name, None, detail, lambda: record, one.shard)
+    return Difference(
+        RECORD_INDEX, kind, mismatch.key, holder.partition, name, None, detail, lambda: record, mismatch.shard
+    )

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..derived_indexes.secondary_index import NULL_VALUE, SecondaryPairs, UnknownTexts, secondary_index
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_entries import Places, decode_secondary
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.model import SecondaryRecord
-from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from .key_index import KeyIndexCheck, Progress, Unjudged
-from .key_sets import Entries, Mismatch
-from .model import Difference, Doubt, Kind, Severity
+from .key_sets import Mismatch, PlacedKeys
+from .model import Difference, DifferenceKind, Doubt, Severity
 
 _THERE = 0
 """The only place that a pair can have."""
@@ -31,19 +31,19 @@ class SecondaryIndexCheck(KeyIndexCheck):
         super().__init__(metadata, index, progress, only)
         self._definition = secondary_index(metadata, index)
 
-    def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
+    def of_slice(self, file_slice: FileSlice, shards: Shards) -> Iterator[PlacedKeys]:
         try:
-            for some in SecondaryPairs(self._source, self._definition).open(one).record_keys():
+            for some in SecondaryPairs(self._source, self._definition).open(file_slice).record_keys():
                 keys = some.combine_chunks()
                 where = file_group_indexes(self._definition.hashed_part(keys), len(shards.file_ids))
-                yield Entries(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))
+                yield PlacedKeys(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))
         except UnknownTexts as error:
-            raise Unjudged(one, Doubt.UNKNOWN_TYPE) from error
+            raise Unjudged(file_slice, Doubt.UNKNOWN_TYPE) from error
 
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         return decode_secondary(values, schema, path)
 
-    def judged(self, entries: Entries) -> Entries:
+    def judged(self, entries: PlacedKeys) -> PlacedKeys:
         if self._definition.by_value:
             return entries
         # Hudi 1.0 writes no entries for null values; later releases do, also into indexes of 1.0.
@@ -53,11 +53,11 @@ class SecondaryIndexCheck(KeyIndexCheck):
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
         return map(self._difference, mismatches)
 
-    def _difference(self, one: Mismatch) -> Difference:
+    def _difference(self, mismatch: Mismatch) -> Difference:
         # Harmless for queries: they read the rows of the keys that they find, and compare the values again.
-        kind, detail, record, severity = Kind.DEAD_KEY, "no row has it", None, Severity.HARMLESS
-        if one.should is not None:
-            kind, detail, record = Kind.KEY_MISSING, "a row has it", SecondaryRecord(one.key)
+        kind, detail, record, severity = DifferenceKind.DEAD_KEY, "no row has it", None, Severity.HARMLESS
+        if mismatch.should is not None:
+            kind, detail, record = DifferenceKind.KEY_MISSING, "a row has it", SecondaryRecord(mismatch.key)
             severity = Severity.HARMFUL
-        place = (self._index, kind, one.key, None, None, self._definition.column)
-        return Difference(*place, detail, lambda: record, one.shard, severity=severity)
+        place = (self._index, kind, mismatch.key, None, None, self._definition.column)
+        return Difference(*place, detail, lambda: record, mismatch.shard, severity=severity)

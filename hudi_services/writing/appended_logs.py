@@ -33,7 +33,7 @@ from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
-from ..rows.output import CHECK, Stopwatch
+from ..rows.file_output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
 from ..small_files import FileRanges, with_small_files
 from ..storage import Storage
@@ -41,7 +41,7 @@ from ..table.new_logs import NewLog
 from .comparable_rows import check_merge, comparing, have_nulls, may_have_nulls
 from .data_block import AvroBlock, DataBlock, ParquetBlock
 from .meta_columns import MetaColumns, same_text
-from .schema import WriterSchema
+from .writer_schema import WriterSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,9 +99,9 @@ class Buckets:
             hashes[named] = hash_named(texts.filter(is_named))
         return ((hashes & _POSITIVE) % np.uint32(self.count)).astype(np.int32)
 
-    def group(self, one: FileSlice) -> int | None:
+    def group(self, file_slice: FileSlice) -> int | None:
         """The bucket that a file group is named after; None for a file group that is none of these buckets."""
-        digits = bucket_digits(one.file_id)
+        digits = bucket_digits(file_slice.file_id)
         number = int(digits) if digits.isdecimal() and digits.isascii() else self.count
         return number if number < self.count else None
 
@@ -246,9 +246,9 @@ def _have_keys_of_buckets(table: Snapshot, slices: Sequence[FileSlice]) -> bool:
     return False
 
 
-def _some_keys(table: Snapshot, one: FileSlice) -> pa.Array | None:
+def _some_keys(table: Snapshot, file_slice: FileSlice) -> pa.Array | None:
     """Some record keys of a file slice; None when it has none."""
-    reader = table.slices.open(one)
+    reader = table.slices.open(file_slice)
     keys = next((some for some in reader.record_keys() if len(some)), None)
     reader.release()
     return keys

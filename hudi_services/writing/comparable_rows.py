@@ -28,7 +28,7 @@ def have_nulls(rows: pa.Table, ordering: Sequence[OrderingField]) -> bool:
     return any(one.values(rows).null_count for one in ordering)
 
 
-def may_have_nulls(storage: Storage, one: FileSlice, ordering: Sequence[OrderingField]) -> bool:
+def may_have_nulls(storage: Storage, file_slice: FileSlice, ordering: Sequence[OrderingField]) -> bool:
     """Whether a row of a slice may have a null in one of the ordering fields: by the footer, and by all log records.
 
     Raises CorruptFile, UnsupportedTable and StorageError.
@@ -41,23 +41,23 @@ def may_have_nulls(storage: Storage, one: FileSlice, ordering: Sequence[Ordering
 
     if not names:
         return False
-    if one.base_file is not None and BaseFileSlices(storage).facts(
-        replace(one, log_files=()), lambda facts: some(facts.columns)
+    if file_slice.base_file is not None and BaseFileSlices(storage).facts(
+        replace(file_slice, log_files=()), lambda facts: some(facts.columns)
     ):
         return True
-    contents = log_contents(storage, one, lambda instant: True)
+    contents = log_contents(storage, file_slice, lambda instant: True)
     return any(content.has_records and some(content.statistics(storage, names)) for content in contents)
 
 
-def check_merge(source: SliceSource, root: str, one: FileSlice, log: LogFile, instant: str) -> None:
+def check_merge(source: SliceSource, root: str, file_slice: FileSlice, log: LogFile, instant: str) -> None:
     """Raise UnsupportedTable when a slice could not be read with one more log file, whose instant is not complete."""
-    reader = source.counting(instant).open(replace(one, log_files=(*one.log_files, log)))
+    reader = source.counting(instant).open(replace(file_slice, log_files=(*file_slice.log_files, log)))
     try:
         _ = reader.num_rows
     except UnsupportedTable as error:
         raise UnsupportedTable(
-            f"{root}: with the rows that are to be written, the file group {one.file_id} of the partition "
-            f"{one.partition!r} could not be read: {error.message}",
+            f"{root}: with the rows that are to be written, the file group {file_slice.file_id} of the partition "
+            f"{file_slice.partition!r} could not be read: {error.message}",
             hint="nothing was committed; give every row a value in the ordering field. Rows without one can be "
             "deleted, and written again after a compaction",
         ) from None

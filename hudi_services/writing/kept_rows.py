@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 
 from ..base_files.keyed_slices import RowKeys
 from ..base_files.row_selection import in_parts, take_table
-from ..keygen.keys import KeyMaker
+from ..keygen.key_maker import KeyMaker
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
-from ..rows.output import RECORD_KEY_FIELD
+from ..rows.file_output import RECORD_KEY_FIELD
 from ..schema.table_schema import TableSchema
 from ..table_config import TableConfig
 from .buckets import Buckets
 from .row_store import CountedRows, Place, RowStore
-from .schema import FixedTypes, WriterSchema
+from .writer_schema import FixedTypes, WriterSchema
 
 NUMBER = "hudi_services number"
 """The column of the numbers of rows in their order."""

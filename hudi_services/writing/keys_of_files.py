@@ -44,22 +44,22 @@ class Wanted:
 
 
 def keys_of(
-    storage: Storage, source: SliceSource, one: FileSlice, wanted: Wanted, *, by_footer: bool, live: bool
+    storage: Storage, source: SliceSource, file_slice: FileSlice, expected: Wanted, *, by_footer: bool, live: bool
 ) -> Iterator[pa.Table]:
     """The wanted keys of a slice, in tables of KEY alone; there may be others among them.
 
     `by_footer` and `live` as for `tag_keys`. Raises CorruptFile and StorageError.
     """
-    base, name = one.base_file, scope_of(one.partition, is_global=wanted.is_global)
-    keys = None if wanted.keys is None else wanted.keys.get(name, pa.array([], pa.string()))
+    base, name = file_slice.base_file, scope_of(file_slice.partition, is_global=expected.is_global)
+    keys = None if expected.keys is None else expected.keys.get(name, pa.array([], pa.string()))
     if keys is not None and not len(keys):
         return
-    bounds = wanted.ranges.get(name)
+    bounds = expected.ranges.get(name)
     if by_footer and base is not None and (keys is not None or bounds is not None):
         may_have = bounds.may_meet if bounds is not None else partial(may_hold, keys, base.path)
         if not using_footer(storage, base.path, base.size, may_have):
             return
-    reader = source.open(one if live else with_deleted_keys(one))
+    reader = source.open(file_slice if live else with_deleted_keys(file_slice))
     for some in reader.record_keys():
         found = some if keys is None else some.filter(pc.is_in(some, value_set=keys))
         if len(found):
@@ -78,9 +78,9 @@ class StoredKeys:
         self._slices = [one for one in slices if self.place(one) in store.counts]
 
     @staticmethod
-    def place(one: FileSlice) -> Place:
+    def place(file_slice: FileSlice) -> Place:
         """Where the keys of a slice are kept."""
-        return Place(one.partition, one.file_id, deletes=True)
+        return Place(file_slice.partition, file_slice.file_id, deletes=True)
 
     def tag(self, partition: str, keys: pa.Array) -> list[Tagged]:
         """The slices that have any of `keys`, in one partition or EVERYWHERE, as `tag_keys` gives them."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.row_selection import in_parts
-from ..rows.output import RECORD_KEY_FIELD
+from ..rows.file_output import RECORD_KEY_FIELD
 
 _COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"
 _STEP_ROWS = 64 * 1024

@@ -18,7 +18,7 @@ from ..parquet.file_schema import FileSchema
 from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..schema.table_schema import TableSchema
 from .meta_columns import MetaColumns, some_at_a_time
-from .schema import WriterSchema
+from .writer_schema import WriterSchema
 
 
 def new_rows(
@@ -61,7 +61,7 @@ def next_slice_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class AppendedRows:
+class InsertedRows:
     """`count` rows, of about `memory_bytes`, that follow those of a slice (`RewriteTask.appended`).
 
     `rows` gives them, each time from the first one on, as `new_rows` takes them.
@@ -92,7 +92,7 @@ class NewRows:
     stored: tuple[StoredRowGroup, ...] = ()
     plain_leaves: frozenset[str] = frozenset()
 
-    def __init__(self, rows: AppendedRows, old: SliceReader, target: FileSchema) -> None:
+    def __init__(self, rows: InsertedRows, old: SliceReader, target: FileSchema) -> None:
         self._rows = rows
         self.path = old.path
         self.full_path = old.full_path
@@ -149,10 +149,10 @@ class _Given:
     columns: Sequence[str]
     merges: bool = False
 
-    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
         return self.reader.tables(self.columns)
 
-    def stored(self, one: Segment) -> Iterator[pa.Table]:
+    def stored(self, segment: Segment) -> Iterator[pa.Table]:
         return iter(())
 
     def expected(self) -> tuple[int, int]:

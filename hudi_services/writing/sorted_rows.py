@@ -8,11 +8,11 @@ import pyarrow as pa
 from ..base_files.row_selection import take_table
 from ..errors import ConfigError
 from ..rows.external_sort import ExternalSort
+from ..rows.file_output import RECORD_KEY_FIELD
 from ..rows.memory import TaskMemory
-from ..rows.output import RECORD_KEY_FIELD
 from ..rows.sort_order import SortColumn
 from ..rows.sorting import RowSorter
-from .schema import WriterSchema
+from .writer_schema import WriterSchema
 
 
 class SortedRows:

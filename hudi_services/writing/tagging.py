@@ -61,36 +61,36 @@ def tag_keys(
 
 
 def _tagged(
-    storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, live: bool, one: FileSlice
+    storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, live: bool, file_slice: FileSlice
 ) -> Tagged:
-    base = one.base_file
+    base = file_slice.base_file
     if by_footer and base is not None:
         may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
         if not may_have:
-            return Tagged(one, np.zeros(0, np.int64))
-    return Tagged(one, _positions(source, keys, one if live else with_deleted_keys(one)))
+            return Tagged(file_slice, np.zeros(0, np.int64))
+    return Tagged(file_slice, _positions(source, keys, file_slice if live else with_deleted_keys(file_slice)))
 
 
-def with_deleted_keys(one: FileSlice) -> FileSlice:
+def with_deleted_keys(file_slice: FileSlice) -> FileSlice:
     """The slice with the keys that its log files have deleted: its base file alone, if it has one.
 
     Log files add no keys to base files; a key that they delete must get its next row here, where it would come back.
     """
-    return one if one.base_file is None else replace(one, log_files=())
+    return file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
 
 
-def _positions(source: SliceSource, keys: pa.Array, one: FileSlice) -> Numbers:
+def _positions(source: SliceSource, keys: pa.Array, file_slice: FileSlice) -> Numbers:
     """Those of the keys that the slice has."""
-    reader = source.open(one)
+    reader = source.open(file_slice)
     positions = positions_of(reader.record_keys(), keys)
     reader.release()
     return positions
 
 
-def positions_of(found: Iterable[pa.Array | pa.ChunkedArray], keys: pa.Array) -> Numbers:
+def positions_of(stored: Iterable[pa.Array | pa.ChunkedArray], keys: pa.Array) -> Numbers:
     """Those of the keys that are among the found ones."""
     parts = [np.zeros(0, np.int64)]
-    for some in found:
+    for some in stored:
         at = pc.index_in(some, value_set=keys)
         parts.append(np.asarray(at.drop_null().to_numpy()).astype(np.int64))
     return np.unique(np.concatenate(parts))

@@ -27,9 +27,9 @@ from ..parquet.file_schema import FileSchema
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
 from .meta_columns import MetaColumns, some_at_a_time
-from .new_rows import AppendedRows, next_slice_schema
-from .schema import with_key
+from .new_rows import InsertedRows, next_slice_schema
 from .write_form import WriteForm
+from .writer_schema import with_key
 
 T = TypeVar("T")
 RowsAgain = Callable[[], Iterator[pa.Table]]
@@ -73,7 +73,7 @@ def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, toke
     the errors of `rewrite_group`.
     """
     form = task.form
-    appended = AppendedRows(
+    appended = InsertedRows(
         inserts, task.inserts, task.insert_bytes, form.schema, task.meta, task.changes, form.dropped_columns
     )
     rewrite = RewriteTask(
@@ -106,10 +106,10 @@ class _Updated:
     rows: RowsAgain
     memory: int = 256 << 20
 
-    def open(self, one: FileSlice) -> MergedSlice:
+    def open(self, file_slice: FileSlice) -> MergedSlice:
         task, form, keys = self.task, self.task.form, self.task.file_keys
         slices = BaseFileSlices(form.storage) if keys is None else KeyedBaseSlices(form.storage, keys)
-        base = slices.open(one).gregorian()
+        base = slices.open(file_slice).gregorian()
         schema, _ = next_slice_schema(base, form.schema, form.dropped_columns)
         if base.makes_keys:
             schema = with_key(schema)
@@ -122,7 +122,7 @@ class _Updated:
             task.changes,
             task.change_bytes,
         )
-        return MergedSlice(one, base, changes, self.memory)
+        return MergedSlice(file_slice, base, changes, self.memory)
 
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
         """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""
@@ -140,8 +140,8 @@ class _Updated:
                 yield converted_table(part, part.num_rows, given, given.columns_of(schema.columns), schema)
             start += rows.num_rows
 
-    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        return take(MergedFacts(self.open(one)))
+    def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        return take(MergedFacts(self.open(file_slice)))
 
     def as_of(self, instant: str | None, memory: int) -> "_Updated":
         return replace(self, memory=memory)
@@ -149,6 +149,6 @@ class _Updated:
     def counting(self, instant: str) -> "_Updated":
         return self
 
-    def checked(self, one: FileSlice) -> FileSlice:
-        self.open(one)
-        return one
+    def checked(self, file_slice: FileSlice) -> FileSlice:
+        self.open(file_slice)
+        return file_slice

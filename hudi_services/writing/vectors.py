@@ -22,13 +22,13 @@ _STORED: "dict[str, np.dtype[Any]]" = {"FLOAT": np.dtype("<f4"), "DOUBLE": np.dt
 """Numbers as a vector has them."""
 
 
-def check_lists(name: str, found: ColumnType, vector: Vector) -> None:
-    """Raise ConfigError unless a column of the type `found` may have the values of a vector."""
-    element = found.element
+def check_lists(name: str, column_type: ColumnType, vector: Vector) -> None:
+    """Raise ConfigError unless a column of the type `column_type` may have the values of a vector."""
+    element = column_type.element
     is_vector = element is not None and promotable(ColumnType(element.kind), ColumnType(vector.kind))
-    if found.kind is not Kind.LIST or not is_vector:
+    if column_type.kind is not Kind.LIST or not is_vector:
         raise ConfigError(
-            f"column {name} has the type {found}, and {vector} in the table",
+            f"column {name} has the type {column_type}, and {vector} in the table",
             hint=f"give lists of {vector.dimension} numbers of the type {number_type(vector)}",
         )
 

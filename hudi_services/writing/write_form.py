@@ -7,7 +7,7 @@ from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..storage import Storage
 from .meta_columns import MetaColumns
-from .schema import WriterSchema
+from .writer_schema import WriterSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.derived_indexes.expression_index.expressions import compile_expression
-from hudi_services.derived_indexes.expression_index.times import Zone
+from hudi_services.derived_indexes.expression_index.time_functions import Zone
 
 from ..unit.expression_samples import CALLS, samples
 from . import ours

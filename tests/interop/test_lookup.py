@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.clock import SystemClock, instant_of_millis
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.snapshot import open_snapshot
 from hudi_services.stores import open_storage
 

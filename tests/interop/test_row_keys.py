@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.codecs.properties import parse_properties
-from hudi_services.derived_indexes.expression_index.times import Zone
+from hudi_services.derived_indexes.expression_index.time_functions import Zone
 from hudi_services.ingest.key_settings import config_of_keys
 from hudi_services.keygen.key_forms import shown_form
-from hudi_services.keygen.keys import KeyMaker
+from hudi_services.keygen.key_maker import KeyMaker
 from hudi_services.options import resolve
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import table_version

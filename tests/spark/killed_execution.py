@@ -18,7 +18,7 @@ from .killed_build import ROOT, kill_when
 _LAYOUT = """
 import os, signal, time
 import numpy as np
-from hudi_services.rows.ordering import RowOrder
+from hudi_services.rows.row_order import RowOrder
 
 class Counted(RowOrder):
     def learn(self, sample):

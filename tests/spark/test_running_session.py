@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 import hudi_services
 from hudi_services.cli.app import run
-from hudi_services.spark import engine
+from hudi_services.spark import spark_engine as engine
 from hudi_services.stores.options import StorageOptions
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
 from tests.unit.s3_server import s3_server, upload

@@ -8,6 +8,7 @@ from hudi_services.commit.times import Times
 from hudi_services.log_files.block_contents import delete_block_content
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.log_files.log_writer import encode_block
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.record_index.locations import Location
 from hudi_services.metadata.records.keys import (
     ALL_PARTITIONS_KEY,
@@ -30,12 +31,11 @@ from hudi_services.metadata.records.model import (
     SecondaryRecord,
     StatsRecord,
 )
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
-from hudi_services.validation.model import Kind
+from hudi_services.validation.model import DifferenceKind
 
 from .tables import open_local
 
@@ -68,7 +68,7 @@ class Damage:
     def expect(
         self,
         index: str,
-        kind: Kind,
+        kind: DifferenceKind,
         partition: str | None,
         file: str | None = None,
         column: str | None = None,
@@ -116,23 +116,23 @@ def wrong_listing(path: Path) -> Damage:
     for partition, name in ((p, a), (q, d)):
         # Once for the log files, once for a base file.
         entries(partition, GONE, GONE, name=name)
-        damage.expect(FILES, Kind.FILE_MISSING, partition, name)
+        damage.expect(FILES, DifferenceKind.FILE_MISSING, partition, name)
     for partition, name in ((p, DEAD), (q, DEAD), (q, DEAD.replace("-0_", "-1_"))):
         entries(partition, FileEntry(4711), name=name)
-        damage.expect(FILES, Kind.STALE_FILE, partition, name)
+        damage.expect(FILES, DifferenceKind.STALE_FILE, partition, name)
     for partition, name in ((p, b), (q, e)):
         entries(partition, FileEntry(listing[partition][name] + 1), name=name)
-        damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
+        damage.expect(FILES, DifferenceKind.WRONG_SIZE, partition, name)
     for partition, name in ((p, c), (q, f)):
         # Merging takes the greater size: a base file's cannot be made less.
         ((_, stored),) = metadata.reader(FILES).stored([partition])
         less = 1 if isinstance(stored.base, FilesRecord) and name in stored.base.entries else -1
         entries(partition, GONE, FileEntry(listing[partition][name] + less), name=name)
-        damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
+        damage.expect(FILES, DifferenceKind.WRONG_SIZE, partition, name)
     for everything in ({q: GONE, "day=gone": FileEntry(0)}, {q: GONE}):
         damage.record(FILES, FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, everything))
-    damage.expect(FILES, Kind.PARTITION_MISSING, q)
-    damage.expect(FILES, Kind.STALE_PARTITION, "day=gone")
+    damage.expect(FILES, DifferenceKind.PARTITION_MISSING, q)
+    damage.expect(FILES, DifferenceKind.STALE_PARTITION, "day=gone")
     return damage
 
 
@@ -147,7 +147,9 @@ def wrong_column_stats(path: Path) -> Damage:
     others = sorted((one for one in stored if one.column == "ts"), key=lambda one: one.file_name)
     damage = Damage()
 
-    def wrong(record: StatsRecord, *kinds: Kind, harmless: tuple[Kind, ...] = (), **changes: object) -> None:
+    def wrong(
+        record: StatsRecord, *kinds: DifferenceKind, harmless: tuple[DifferenceKind, ...] = (), **changes: object
+    ) -> None:
         # So that it stands as it is: above other log files, and on versions 8 and 9 above a base file, too.
         gone = replace(record, minimum=None, maximum=None, deleted=True)
         damage.record(COLUMN_STATS, gone, replace(record, tight=True, **changes))  # type: ignore[arg-type]
@@ -156,25 +158,25 @@ def wrong_column_stats(path: Path) -> Damage:
             damage.expect(COLUMN_STATS, kind, *place, harmless=kind in harmless)
 
     # A range that is too wide skips less, and sizes are nobody's business.
-    wrong(ids[0], Kind.WRONG_MINIMUM, harmless=(Kind.WRONG_MINIMUM,), minimum="")
-    wrong(ids[1], Kind.WRONG_MINIMUM, minimum=ids[1].minimum + "x")
-    wrong(ids[2], Kind.WRONG_MAXIMUM, harmless=(Kind.WRONG_MAXIMUM,), maximum="zz")
-    wrong(ids[3], Kind.WRONG_MAXIMUM, maximum=ids[3].minimum)
-    wrong(ids[4], Kind.WRONG_COUNTS, value_count=0)
-    counts = (Kind.WRONG_COUNTS,)
-    wrong(ids[5], Kind.WRONG_COUNTS, harmless=counts, null_count=ids[5].null_count + 1)
-    wrong(ids[6], Kind.WRONG_COUNTS, harmless=counts, total_size=1, total_uncompressed_size=1)
-    kinds = (Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS)
+    wrong(ids[0], DifferenceKind.WRONG_MINIMUM, harmless=(DifferenceKind.WRONG_MINIMUM,), minimum="")
+    wrong(ids[1], DifferenceKind.WRONG_MINIMUM, minimum=ids[1].minimum + "x")
+    wrong(ids[2], DifferenceKind.WRONG_MAXIMUM, harmless=(DifferenceKind.WRONG_MAXIMUM,), maximum="zz")
+    wrong(ids[3], DifferenceKind.WRONG_MAXIMUM, maximum=ids[3].minimum)
+    wrong(ids[4], DifferenceKind.WRONG_COUNTS, value_count=0)
+    counts = (DifferenceKind.WRONG_COUNTS,)
+    wrong(ids[5], DifferenceKind.WRONG_COUNTS, harmless=counts, null_count=ids[5].null_count + 1)
+    wrong(ids[6], DifferenceKind.WRONG_COUNTS, harmless=counts, total_size=1, total_uncompressed_size=1)
+    kinds = (DifferenceKind.WRONG_MINIMUM, DifferenceKind.WRONG_MAXIMUM, DifferenceKind.WRONG_COUNTS)
     wrong(ids[7], *kinds, harmless=counts, minimum=None, maximum=None, value_count=1)
     for record in (ids[8], others[0]):
         damage.delete(COLUMN_STATS, record.key)
         name = record.file_name
-        damage.expect(COLUMN_STATS, Kind.STATISTICS_MISSING, partition_of[name], name, record.column)
+        damage.expect(COLUMN_STATS, DifferenceKind.STATISTICS_MISSING, partition_of[name], name, record.column)
     for partition in (p, q):
         key = column_stats_key("ts", partition, DEAD)
         damage.record(COLUMN_STATS, replace(others[1], key=key, file_name=DEAD))
     # A key is a hash: it does not say which partition.
-    damage.expect(COLUMN_STATS, Kind.STALE_STATISTICS, None, DEAD, "ts", harmless=True)
+    damage.expect(COLUMN_STATS, DifferenceKind.STALE_STATISTICS, None, DEAD, "ts", harmless=True)
     return damage
 
 
@@ -186,7 +188,7 @@ def wrong_ranges(path: Path) -> Damage:
     by_key = {record.key: record for record in stored}
     damage = Damage()
 
-    def wrong(partition: str, column: str, *kinds: Kind, **changes: object) -> None:
+    def wrong(partition: str, column: str, *kinds: DifferenceKind, **changes: object) -> None:
         record = by_key[partition_stats_key(column, partition)]
         damage.record(PARTITION_STATS, replace(record, tight=True, **changes))  # type: ignore[arg-type]
         for kind in kinds:
@@ -196,17 +198,19 @@ def wrong_ranges(path: Path) -> Damage:
         record = by_key[partition_stats_key(column, partition)]
         return record.minimum, record.maximum
 
-    wrong(p, "ts", Kind.NARROW_RANGE, minimum=bounds(p, "ts")[1])
-    wrong(q, "ts", Kind.NARROW_RANGE, maximum=bounds(q, "ts")[0])
-    wrong(p, "_hoodie_record_key", Kind.NARROW_RANGE, minimum=None, maximum=None)
+    wrong(p, "ts", DifferenceKind.NARROW_RANGE, minimum=bounds(p, "ts")[1])
+    wrong(q, "ts", DifferenceKind.NARROW_RANGE, maximum=bounds(q, "ts")[0])
+    wrong(p, "_hoodie_record_key", DifferenceKind.NARROW_RANGE, minimum=None, maximum=None)
     wrong(q, "_hoodie_record_key", minimum="", maximum="zzz")
-    wrong(p, "amount", Kind.WRONG_COUNTS, null_count=0)
-    wrong(q, "amount", Kind.WRONG_COUNTS, null_count=by_key[partition_stats_key("amount", q)].value_count)
+    wrong(p, "amount", DifferenceKind.WRONG_COUNTS, null_count=0)
+    wrong(q, "amount", DifferenceKind.WRONG_COUNTS, null_count=by_key[partition_stats_key("amount", q)].value_count)
     wrong(p, "_hoodie_commit_time", value_count=1_000_000, total_size=1)
-    wrong(q, "_hoodie_commit_time", Kind.NARROW_RANGE, Kind.WRONG_COUNTS, minimum="9", value_count=0)
+    wrong(
+        q, "_hoodie_commit_time", DifferenceKind.NARROW_RANGE, DifferenceKind.WRONG_COUNTS, minimum="9", value_count=0
+    )
     for partition in (p, q):
         damage.delete(PARTITION_STATS, partition_stats_key("at", partition))
-        damage.expect(PARTITION_STATS, Kind.STATISTICS_MISSING, partition, None, "at")
+        damage.expect(PARTITION_STATS, DifferenceKind.STATISTICS_MISSING, partition, None, "at")
     dead = replace(stored[0], key=partition_stats_key("ts", "day=gone"), file_name="day=gone")
     damage.record(PARTITION_STATS, dead)
     return damage
@@ -224,7 +228,7 @@ def wrong_blooms(path: Path) -> Damage:
     def wrong(number: int, **changes: object) -> None:
         record = stored[bloom_filter_key(*files[number])]
         damage.record(BLOOM_FILTERS, replace(record, **changes))  # type: ignore[arg-type]
-        damage.expect(BLOOM_FILTERS, Kind.WRONG_BLOOM, *files[number])
+        damage.expect(BLOOM_FILTERS, DifferenceKind.WRONG_BLOOM, *files[number])
 
     first = stored[bloom_filter_key(*files[0])]
     for number in range(4):
@@ -234,11 +238,11 @@ def wrong_blooms(path: Path) -> Damage:
     wrong(4, type_code="SIMPLE" if first.type_code != "SIMPLE" else "DYNAMIC_V0")
     for number in (5, 6, 7):
         damage.delete(BLOOM_FILTERS, bloom_filter_key(*files[number]))
-        damage.expect(BLOOM_FILTERS, Kind.BLOOM_MISSING, *files[number])
+        damage.expect(BLOOM_FILTERS, DifferenceKind.BLOOM_MISSING, *files[number])
     for partition in (p, q):
         damage.record(BLOOM_FILTERS, replace(first, key=bloom_filter_key(partition, DEAD)))
     # A record does not say which file it is of.
-    damage.expect(BLOOM_FILTERS, Kind.STALE_BLOOM, None, harmless=True)
+    damage.expect(BLOOM_FILTERS, DifferenceKind.STALE_BLOOM, None, harmless=True)
     return damage
 
 
@@ -252,11 +256,11 @@ def wrong_keys(path: Path) -> Damage:
     keys = sorted(stored)
     others = list(files)
 
-    def wrong(key: str, kind: Kind, location: Location | None) -> None:
+    def wrong(key: str, kind: DifferenceKind, location: Location | None) -> None:
         true = stored[key].location if key in stored else location
         assert true is not None
         base = files.get((true.partition, true.file_id))
-        name = None if kind is Kind.DEAD_KEY or base is None else base.name
+        name = None if kind is DifferenceKind.DEAD_KEY or base is None else base.name
         damage.keys.add((kind.value, true.partition, name, key))
         if location is None:
             damage.delete(RECORD_INDEX, key)
@@ -264,15 +268,15 @@ def wrong_keys(path: Path) -> Damage:
             damage.record(RECORD_INDEX, LocationRecord(key, location))
 
     for key in (keys[0], keys[1], keys[-1]):
-        wrong(key, Kind.KEY_MISSING, None)
+        wrong(key, DifferenceKind.KEY_MISSING, None)
     for key in keys[2:5]:
         at = stored[key].location
         other = next(one for one in others if one != (at.partition, at.file_id))
-        wrong(key, Kind.WRONG_LOCATION, replace(at, partition=other[0], file_id=other[1]))
-    wrong(keys[5], Kind.WRONG_LOCATION, replace(stored[keys[5]].location, file_id=DEAD[:38]))
-    wrong(keys[6], Kind.WRONG_LOCATION, replace(stored[keys[6]].location, partition="day=gone"))
-    wrong("nobody", Kind.DEAD_KEY, stored[keys[7]].location)
-    wrong("ünobody", Kind.DEAD_KEY, replace(stored[keys[7]].location, file_id="gone"))
+        wrong(key, DifferenceKind.WRONG_LOCATION, replace(at, partition=other[0], file_id=other[1]))
+    wrong(keys[5], DifferenceKind.WRONG_LOCATION, replace(stored[keys[5]].location, file_id=DEAD[:38]))
+    wrong(keys[6], DifferenceKind.WRONG_LOCATION, replace(stored[keys[6]].location, partition="day=gone"))
+    wrong("nobody", DifferenceKind.DEAD_KEY, stored[keys[7]].location)
+    wrong("ünobody", DifferenceKind.DEAD_KEY, replace(stored[keys[7]].location, file_id="gone"))
     return damage
 
 
@@ -283,10 +287,10 @@ def wrong_pairs(path: Path, index: str) -> Damage:
     damage = Damage()
     for key in keys[:5]:
         damage.delete(index, key)
-        damage.keys.add((Kind.KEY_MISSING.value, None, None, key))
+        damage.keys.add((DifferenceKind.KEY_MISSING.value, None, None, key))
     for key in (f"{keys[7]}x", "nobody$nothing", "$", "a\\$b$\\\\", "ü$ü"):
         damage.record(index, SecondaryRecord(key))
-        damage.keys.add((Kind.DEAD_KEY.value, None, None, key))
+        damage.keys.add((DifferenceKind.DEAD_KEY.value, None, None, key))
     return damage
 
 

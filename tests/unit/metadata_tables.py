@@ -14,9 +14,9 @@ from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.file_groups import compaction
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata.records.model import StatsRecord
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage

@@ -10,7 +10,7 @@ from hudi_services.base_files.new_file import NewFile
 from hudi_services.commit.markers import marker_folder
 from hudi_services.commit.new_files import NewFiles
 from hudi_services.engine import LocalEngine
-from hudi_services.indexing.keys import moved_keys, record_shards
+from hudi_services.indexing.new_keys import moved_keys, record_shards
 from hudi_services.jobs import clustering
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata, WriteStat

@@ -20,7 +20,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import archive, clean, clustering, compaction, validate, writing
 from hudi_services.options import Options, resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import (
     ArchiveRequest,
     CleanRequest,
@@ -111,7 +111,7 @@ def count(scenario: Scenario, folder: Path, delay: float) -> Counted:
     lease._given_back.clear()
     start = time.monotonic()
     report = scenario.run(path, storage, instant)
-    assert report.state in (State.COMPLETED, State.REQUESTED), report.state
+    assert report.state in (RunState.COMPLETED, RunState.REQUESTED), report.state
     return Counted(storage.requests, time.monotonic() - start)
 
 

@@ -69,7 +69,7 @@ def test_plan_and_execute(release: str, tmp_path: Path, capfd: pytest.CaptureFix
     path = Path(table.url)
     before, expected = digest(path), rows(open_local(path), listed_view(open_local(path)))
     looked = table.plan_clustering(dry_run=True)
-    assert (looked.state, looked.ok, looked.dry_run) == (hudi_services.State.COMPLETED, True, True)
+    assert (looked.state, looked.ok, looked.dry_run) == (hudi_services.RunState.COMPLETED, True, True)
     assert digest(path) == before
     picked = looked.tables["file_slices"].filter(pa.compute.equal(looked.tables["file_slices"]["reason"], "picked"))
     assert looked.tables["clustering_groups"]["files"].to_pylist() == [

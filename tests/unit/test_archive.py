@@ -22,7 +22,7 @@ from hudi_services.jobs import archive as job
 from hudi_services.log_files.log_blocks import HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import ArchiveRequest
 from hudi_services.storage import FileInfo
 from hudi_services.stores import open_storage
@@ -116,7 +116,7 @@ def test_what_goes_is_in_the_archive(version: int, written: Mapping[int, Path], 
     path = Path(shutil.copytree(written[version], tmp_path / "table"))
     before, seen = {folder: instants(one) for folder, one in timelines(path).items()}, both_views(path)
     report = job.archive(wanted(path))
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     for (folder, timeline), row in zip(timelines(path).items(), report.tables["timelines"], strict=True):
         gone = before[folder] - instants(timeline)
         assert archived(path, folder) == gone
@@ -139,7 +139,7 @@ def test_what_goes_is_in_the_archive(version: int, written: Mapping[int, Path], 
     table = hudi_services.open(path, engine="local")
     assert table.validate(strict=True).ok
     write(table, 4, first=12)
-    assert job.archive(wanted(path)).state is State.COMPLETED
+    assert job.archive(wanted(path)).state is RunState.COMPLETED
     for folder, timeline in timelines(path).items():
         assert not archived(path, folder) & instants(timeline)
         assert before[folder] <= archived(path, folder) | instants(timeline)
@@ -275,7 +275,7 @@ def test_files_of_a_level_are_merged(version: int, written: Mapping[int, Path], 
     all_of_them = instants(timelines(path)[".hoodie/timeline/history"])
     levels = set()
     for number in range(6):
-        assert job.archive(wanted(path)).state is State.COMPLETED
+        assert job.archive(wanted(path)).state is RunState.COMPLETED
         history = path / ".hoodie/timeline/history"
         manifests = sorted(int(file.name[9:]) for file in history.glob("manifest_*"))
         assert len(manifests) <= 3 + 3
@@ -421,6 +421,6 @@ def test_the_version_file_is_not_overwritten(written: Mapping[int, Path], tmp_pa
     with pytest.raises(ConflictError, match="_version_ was changed meanwhile: another process archives"):
         job.archive(wanted(path), Overtaken(str(path)))
     assert {folder: sorted(one.sizes) for folder, one in timelines(path).items()} == before
-    assert job.archive(wanted(path)).state is State.COMPLETED
+    assert job.archive(wanted(path)).state is RunState.COMPLETED
     for folder, timeline in timelines(path).items():
         assert not archived(path, folder) & instants(timeline)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hudi_services.archival.selection import (
+    ArchivalSelection,
     ArchiveRules,
-    Selection,
     Why,
     bounds_of_metadata,
     bounds_of_table,
@@ -254,7 +254,7 @@ def random_rules(seed: int) -> ArchiveRules:
     )
 
 
-def named(found: Selection) -> set[tuple[str, str]]:
+def named(found: ArchivalSelection) -> set[tuple[str, str]]:
     assert list(found.instants) == sorted(found.instants, key=lambda one: one.order)
     return {(one.ts, one.action.value) for one in found.instants}
 

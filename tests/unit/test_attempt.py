@@ -27,7 +27,7 @@ from hudi_services.errors import (
 from hudi_services.file_names import base_file_name, new_file_id
 from hudi_services.jobs import clustering
 from hudi_services.rollback.execution import roll_back
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot
 from hudi_services.storage import Storage

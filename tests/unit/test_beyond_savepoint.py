@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.clustering.eligibility import Reason
+from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
 from hudi_services.jobs import clustering
@@ -73,7 +73,7 @@ def test_what_a_savepoint_hides_comes_back(release: str, tmp_path: Path) -> None
     )
 
     planned = clustering.schedule(request(path, Mode.SCHEDULE, dry_run=True))
-    assert planned.left_out[Reason.HALF_HIDDEN.value] == 1
+    assert planned.left_out[ClusteringReason.HALF_HIDDEN.value] == 1
     with pytest.raises(NothingToDo):
         clean_all(path)
     with pytest.raises(NothingToDo):

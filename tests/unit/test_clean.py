@@ -13,7 +13,7 @@ from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import CleanRequest, Mode
 from hudi_services.storage import FileInfo
 from hudi_services.stores.local import LocalStorage
@@ -73,7 +73,7 @@ def test_every_write_may_be_the_last(
     whole = clustered(release, tmp_path / "whole")
     before = rows(open_local(whole), open_local(whole).view)
     storage = FaultyStorage(str(whole))
-    assert job.clean(wanted(whole, VERSIONS_1), storage).state is State.COMPLETED
+    assert job.clean(wanted(whole, VERSIONS_1), storage).state is RunState.COMPLETED
     left = data_files(whole)
     total = len(storage.log)
     assert total > 15
@@ -86,7 +86,7 @@ def test_every_write_may_be_the_last(
             with pytest.raises(NothingToDo):
                 job.clean(wanted(path, VERSIONS_1))
         else:
-            assert job.clean(wanted(path, VERSIONS_1)).state is State.COMPLETED
+            assert job.clean(wanted(path, VERSIONS_1)).state is RunState.COMPLETED
         reads_the_same(path, before)
         table = open_local(path)
         assert data_files(path) == left, f"after {survived} writes: {storage.log[survived]}"
@@ -102,7 +102,7 @@ def test_a_dry_run_changes_no_byte(release: str, clustered: Callable[[str, Path]
     before = {f: f.read_bytes() for f in path.rglob("*") if f.is_file()}
     report = job.clean(wanted(path, VERSIONS_1, dry_run=True), FaultyStorage(str(path), 0))
     assert {f: f.read_bytes() for f in path.rglob("*") if f.is_file()} == before
-    assert report.state is State.COMPLETED and report.reason == "dry run: nothing was deleted"
+    assert report.state is RunState.COMPLETED and report.reason == "dry run: nothing was deleted"
     deleted, kept = report.tables["deleted"], report.tables["kept"]
     assert {row["rule"] for row in deleted} == {"its file group was replaced"}
     assert [row["rule"] for row in kept] == ["one of the retained versions"]
@@ -169,7 +169,7 @@ def test_empty_files_of_a_clean(release: str, clustered: Callable[[str, Path], P
     content = done.read_bytes()
     done.write_bytes(b"")
     report = job.clean(wanted(path, VERSIONS_1))
-    assert report.state is State.COMPLETED and data_files(path) == left
+    assert report.state is RunState.COMPLETED and data_files(path) == left
     (again,) = folder.glob("*.clean")
     assert abs(len(again.read_bytes()) - len(content)) < 5
 
@@ -209,7 +209,7 @@ def test_a_partition_filter(clustered: Callable[[str, Path], Path], tmp_path: Pa
 def test_an_empty_clean_moves_the_horizon(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     report = job.clean(wanted(path, {**COMMITS_1, "hoodie.write.empty.clean.interval.hours": "1"}))
-    assert report.state is State.COMPLETED and report.files.before == 0
+    assert report.state is RunState.COMPLETED and report.files.before == 0
     timeline = open_local(path).timeline
     done = timeline.read_clean(timeline.completed({Action.CLEAN})[-1])
     assert done.earliest_to_retain == timeline.completed_writes()[-1].ts and not done.deleted
@@ -285,6 +285,6 @@ def test_the_folder_of_a_deleted_partition(release: str, is_writing: bool, tmp_p
         for state in (Progress.REQUESTED, Progress.INFLIGHT):
             open_local(path).timeline.publish(LATER[:-1] + "2", Action.COMMIT, state)
     done = job.clean(wanted(path, VERSIONS_1 | LOCK))
-    assert done.state is State.COMPLETED
+    assert done.state is RunState.COMPLETED
     assert not [name for name in data_files(path) if name.startswith(f"{partition}/")]
     assert (path / partition).exists() == is_writing

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.cleaning.choice import Gone, Kept, Rules, choose
+from hudi_services.cleaning.choice import Gone, ReasonToKeep, Rules, choose
 from hudi_services.cleaning.retention import Policy, Retention, horizon
 from hudi_services.clock import format_instant
 from hudi_services.model import BaseFile, FileSlice, LogFile
@@ -94,7 +94,7 @@ def test_what_a_pending_compaction_merges_stays() -> None:
     versions = Rules(Policy.FILE_VERSIONS, "", 1, compacting={("p", "g0"): TIMES[2]})
     choice = choose("p", slices, {}, versions)
     assert names(slices["g0"][:2]) == set(choice.names)
-    assert choice.kept[Kept.COMPACTION].files == 3
+    assert choice.kept[ReasonToKeep.COMPACTION].files == 3
     assert list(choice.gone) == [Gone.SURPLUS]
 
 

@@ -14,7 +14,7 @@ from hudi_services.cli import command as cli_command
 from hudi_services.cli import service as cli_service
 from hudi_services.cli.app import app
 from hudi_services.cli.commands import COMMANDS as ROWS
-from hudi_services.cli.flags import COMMON, Flags, Planned
+from hudi_services.cli.flags import COMMON, Flags, ServiceWithPlans
 from hudi_services.jobs.services import SERVICES
 from hudi_services.options import file_keys
 from hudi_services.options.registry import OPTIONS
@@ -225,7 +225,7 @@ def test_every_flag_is_of_a_command() -> None:
         *flags_of(Flags),
         *(name for row in ROWS for name in flags_of(row.request)),
     }
-    assert {row.service for row in ROWS} | {one.value for one in Planned} == set(SERVICES)
+    assert {row.service for row in ROWS} | {one.value for one in ServiceWithPlans} == set(SERVICES)
     for row in ROWS:
         assert ("retry" in row.takes) == SERVICES[row.service].is_retried, row.name
         assert {*row.helps, *row.hidden, *row.keys} <= {*row.takes, *COMMON}, row.name

@@ -16,7 +16,7 @@ from hudi_services.jobs import compaction, validate
 from hudi_services.merging import merged_logs
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, LogFile
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import CompactionRequest, Mode, ValidateRequest
 from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action
@@ -63,11 +63,11 @@ def test_the_rows_stay(release: str, name: str, tmp_path: Path) -> None:
     dry = schedule(path, dry_run=True)
     assert len(dry.tables["file_slices"]) == len(old)
     planned = schedule(path)
-    assert planned.state is State.REQUESTED
+    assert planned.state is RunState.REQUESTED
     # The new slice of the pending compaction is read with the old one.
     assert rows_of(path) == before
     done = execute(path)
-    assert done.state is State.COMPLETED and done.checks[0].result.value == "passed"
+    assert done.state is RunState.COMPLETED and done.checks[0].result.value == "passed"
     assert rows_of(path) == before
     table = open_local(path)
     for one in table.view.live_slices():
@@ -101,7 +101,7 @@ def test_every_file_group_was_replaced_since(tmp_path: Path) -> None:
         groups[one.partition] = (*groups.get(one.partition, ()), one.file_id)
     complete(path, str(int(ts) + 5), CommitMetadata("DELETE_PARTITION", {}, replaced=groups), Action.REPLACE_COMMIT)
     done = execute(path)
-    assert done.state is State.COMPLETED and "were replaced since the plan was made" in done.warnings[0]
+    assert done.state is RunState.COMPLETED and "were replaced since the plan was made" in done.warnings[0]
     assert rows_of(path) == [] and not open_local(path).timeline.pending()
 
 
@@ -136,7 +136,7 @@ def test_a_late_write_to_the_old_slice(tmp_path: Path) -> None:
     assert ts
     append_log(path, str(int(ts) - 5))
     before = rows_of(path)
-    assert execute(path, LOCK).state is State.COMPLETED
+    assert execute(path, LOCK).state is RunState.COMPLETED
     assert rows_of(path) == before
     assert not any(one.log_files for one in open_local(path).view.live_slices())
 

@@ -19,7 +19,7 @@ from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
 from hudi_services.rollback.execution import plan_rollback, resume_rollback, roll_back
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.storage import Storage
 from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State

@@ -16,7 +16,7 @@ from hudi_services.jobs import clean, clustering, undo
 from hudi_services.locking.file_system import FileSystemProvider
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import CleanRequest, Mode
 from hudi_services.timeline.instant import Action, State
 

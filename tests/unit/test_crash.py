@@ -10,7 +10,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action
@@ -84,7 +84,7 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
     assert completed is not None
     if not completed.is_completed:
         report = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-        assert report.state is State.COMPLETED and report.instant == ts
+        assert report.state is RunState.COMPLETED and report.instant == ts
     table = open_local(path)
     for seen in both_views(path):
         assert seen.equals(before), f"mended after {survived} writes"

@@ -30,7 +30,7 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.options import Option, effects, registry, resolve, value_types
 from hudi_services.options.creation_keys import TIME_PREFIXES
-from hudi_services.options.option import NEVER, Idle, IndexSwitch, Kept, Key, NotHonoured, Phase, Section
+from hudi_services.options.option import NEVER, Idle, IndexSwitch, KeptProperty, Key, NotHonoured, Phase, Section
 from hudi_services.options.registry import KNOWN, OPTIONS, Registry
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import (
@@ -61,7 +61,7 @@ NOT_HONOURED = {one.key: one for one in KNOWN.all_of(NotHonoured)}
 MAKE_INDEXES = [one.key for one in KNOWN.all_of(IndexSwitch) if one.makes]
 DELETE_INDEXES = [one.key for one in KNOWN.all_of(IndexSwitch) if not one.makes]
 DELETE_STATISTICS = {one.key for one in OPTIONS if one.keeps}
-KEPT = tuple(one.key for one in KNOWN.all_of(Kept))
+KEPT = tuple(one.key for one in KNOWN.all_of(KeptProperty))
 IDLE = [one.key for one in KNOWN.all_of(Idle)]
 MODULES = [one for one in vars(registry).values() if getattr(one, "__name__", "").endswith("_keys")]
 ONE_VALUE = {
@@ -93,7 +93,7 @@ def test_a_key_without_an_effect_cannot_be_declared() -> None:
         lambda: Idle("hoodie.new", ""),
         lambda: NotHonoured("hoodie.new", "nothing is done"),
         lambda: IndexSwitch("hoodie.new", ""),
-        lambda: Kept("hoodie.new", Phase(0)),
+        lambda: KeptProperty("hoodie.new", Phase(0)),
         lambda: section("hoodie.new", True, "Whether it is new."),
     ):
         with pytest.raises(ValueError, match=r"^hoodie\.new is declared without an effect$"):

@@ -27,7 +27,7 @@ from hudi_services.rewriting.rewrite import RewriteResult, estimate_group, rewri
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode, ValidateRequest
 from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
@@ -269,11 +269,11 @@ def test_a_clustering(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     before = rows(open_local(path), open_local(path).view)
     done = executed(path, own(Own))
-    assert done.state is State.COMPLETED and done.decoded == {"execution strategy": done.groups}
+    assert done.state is RunState.COMPLETED and done.decoded == {"execution strategy": done.groups}
     assert done.files.after == done.groups
     for view in (open_local(path).view, listed_view(open_local(path))):
         assert rows(open_local(path), view).equals(before)
-    assert validate(ValidateRequest(base_path=str(path), options=resolve([]))).state is State.COMPLETED
+    assert validate(ValidateRequest(base_path=str(path), options=resolve([]))).state is RunState.COMPLETED
 
 
 def executed(path: Path, options: dict[str, str]) -> Report:
@@ -346,7 +346,7 @@ def test_a_strategy_that_fails(kind: type[GroupWriter], said: str, tmp_path: Pat
     done = clustering.execute(
         request(path, Mode.EXECUTE, {EXECUTION: keys.SORT_AND_SIZE_EXECUTION}), engine=LocalEngine()
     )
-    assert done.state is State.COMPLETED
+    assert done.state is RunState.COMPLETED
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hudi_services.base_files.new_file import NewFile
 from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.derived_indexes.expression_index.file_records import ExpressionTask, expression_records
 from hudi_services.derived_indexes.expression_index.index import Computation, ExpressionIndex, expression_indexes
-from hudi_services.derived_indexes.expression_index.times import Zone
+from hudi_services.derived_indexes.expression_index.time_functions import Zone
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable
 from hudi_services.jobs import clean, clustering, validate
@@ -30,7 +30,7 @@ from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import BaseFile
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.stores import open_storage

@@ -16,7 +16,7 @@ from hudi_services.derived_indexes.expression_index.expressions import (
     as_texts,
     compile_expression,
 )
-from hudi_services.derived_indexes.expression_index.times import Zone, strftime_pattern
+from hudi_services.derived_indexes.expression_index.time_functions import Zone, strftime_pattern
 from hudi_services.errors import ConfigError, UnsupportedTable
 from hudi_services.schema.column_type import ColumnType, Kind
 

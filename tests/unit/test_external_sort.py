@@ -19,7 +19,7 @@ from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows import external_sort
 from hudi_services.rows.external_sort import ExternalSort
 from hudi_services.rows.memory import TaskMemory
-from hudi_services.rows.ordering import HILBERT, Z_ORDER
+from hudi_services.rows.row_order import HILBERT, Z_ORDER
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
 from hudi_services.rows.sorting import RowSorter

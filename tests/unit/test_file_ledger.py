@@ -13,9 +13,9 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.compaction_plan import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_services.codecs.rollback_plan import (
+    PartitionRollback,
     RollbackMetadata,
     RollbackPlan,
-    RollbackRequest,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
@@ -25,10 +25,10 @@ from hudi_services.file_names import base_file_name
 from hudi_services.model import CommitMetadata, WriteStat, path_in
 from hudi_services.options import resolve
 from hudi_services.orphan_files.find import find_orphan_files
-from hudi_services.orphan_files.model import Ages, Kept, OrphanKind
+from hudi_services.orphan_files.model import Ages, OrphanKind, ReasonToStay
 from hudi_services.stores import open_storage
 from hudi_services.table import file_ledger
-from hudi_services.table.file_ledger import KINDS, FileLedger, FileName, Kind
+from hudi_services.table.file_ledger import KINDS, ActionEffect, FileLedger, FileName
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.timeline.layout import layout_for
@@ -99,7 +99,7 @@ PLANS: dict[Action, Callable[[], bytes]] = {
     Action.LOG_COMPACTION: compaction,
     Action.CLEAN: lambda: encode_cleaner_plan(CleanerPlan("P", "", "", {"p": (f"s3://b/{FILE[1]}",)}), RELEASE),
     Action.ROLLBACK: lambda: encode_rollback_plan(
-        RollbackPlan(TARGET, "commit", (RollbackRequest("p", (f"/t/{path_in(*FILE)}",)),)), RELEASE
+        RollbackPlan(TARGET, "commit", (PartitionRollback("p", (f"/t/{path_in(*FILE)}",)),)), RELEASE
     ),
     Action.SAVEPOINT: savepoint,
 }
@@ -192,7 +192,7 @@ def test_judges_ask_the_ledger(judge: str) -> None:
     assert not found, f"{judge} asks for {found[0]}: the ledger has the fact"
 
 
-def verdict(path: Path, name: str) -> Kept | OrphanKind | None:
+def verdict(path: Path, name: str) -> ReasonToStay | OrphanKind | None:
     """That of orphan_files on one file."""
     found = find_orphan_files(open_local(path), Ages(0, 0), lambda done, total: None)
     reasons = {item.path: item.reason for item in found.items}
@@ -233,10 +233,10 @@ def test_a_kind_that_is_taught_once_is_known_to_all(
         return CleanerPlan("", "", "", {file[0]: (file[1],) for file in (old, orphan_file)})
 
     kind = {
-        "merges": Kind(merges=merged),
-        "rewrites": Kind(rewrites=rewritten),
-        "holds": Kind(holds=names),
-        "cleans": Kind(cleans=clean),
+        "merges": ActionEffect(merges=merged),
+        "rewrites": ActionEffect(rewrites=rewritten),
+        "holds": ActionEffect(holds=names),
+        "cleans": ActionEffect(cleans=clean),
     }[does]
     monkeypatch.setattr(file_ledger, "KINDS", {**KINDS, Action.INDEXING: kind})
     layout = table.timeline.layout
@@ -244,7 +244,7 @@ def test_a_kind_that_is_taught_once_is_known_to_all(
     requested.write_bytes(b"anything")
 
     now = open_local(path)
-    assert verdict(path, orphan) is (Kept.IN_SAVEPOINT if does == "holds" else Kept.IN_PLAN)
+    assert verdict(path, orphan) is (ReasonToStay.IN_SAVEPOINT if does == "holds" else ReasonToStay.IN_PLAN)
     assert ExpectedState(now).is_going(*orphan_file) is (does == "cleans")
     if does != "cleans":
         with pytest.raises(CheckFailed, match=re.escape(path_in(*old))):
@@ -266,7 +266,7 @@ def test_orphan_files_beside_files_that_a_dead_process_left_empty(release: str, 
     requested.write_bytes(plans(table, partition, name)["clean"])
     done = folder / layout.file_name(ts, Action.CLEAN, State.COMPLETED, ts)
     done.write_bytes(b"")
-    assert verdict(path, orphan) is Kept.IN_PLAN
+    assert verdict(path, orphan) is ReasonToStay.IN_PLAN
     done.write_bytes(b"done")
     assert verdict(path, orphan) is OrphanKind.DEAD_ATTEMPT
     saved = layout.file_name(table.timeline.completed_writes()[0].ts, Action.SAVEPOINT, State.COMPLETED, NOBODYS)

@@ -28,10 +28,10 @@ from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
 from hudi_services.stores import open_storage
 from hudi_services.versions import VERSIONS
-from hudi_services.writing.base_files import InsertTask, write_inserts
-from hudi_services.writing.schema import WriterSchema
+from hudi_services.writing.inserted_files import InsertTask, write_inserts
 from hudi_services.writing.updated_files import UpdateTask, write_updates
 from hudi_services.writing.write_form import WriteForm
+from hudi_services.writing.writer_schema import WriterSchema
 
 from .rides import FILTERS, create
 from .tables import RELEASES, both_views, open_local, unpack

@@ -12,7 +12,7 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.codecs import avro
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
-from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
+from hudi_services.codecs.rollback_plan import PartitionRollback, RollbackPlan, encode_rollback_plan
 from hudi_services.commit.lease import LEASE_FOLDER, Lease
 from hudi_services.errors import CheckFailed, StorageError
 from hudi_services.snapshot import Snapshot
@@ -61,7 +61,7 @@ def files_of(path: Path, ts: str) -> list[Path]:
 
 def forge_rollback(path: Path, ts: str, action: str) -> None:
     table = open_local(path)
-    requests = tuple(RollbackRequest(str(f.parent.relative_to(path)), (str(f),)) for f in files_of(path, ts))
+    requests = tuple(PartitionRollback(str(f.parent.relative_to(path)), (str(f),)) for f in files_of(path, ts))
     data = encode_rollback_plan(RollbackPlan(ts, action, requests), table.config.version.release)
     name = table.timeline.layout.file_name(LATER, Action.ROLLBACK, State.REQUESTED)
     (path / table.timeline.path(name)).write_bytes(data)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.cli import grouping
-from hudi_services.cli.grouping import Group, Grouping, grouped, grouping_of
+from hudi_services.cli.grouping import GroupedRows, Grouping, grouped, grouping_of
 from hudi_services.cli.render import as_json, as_tables
 from hudi_services.runs.report import Report, TableFacts
 from hudi_services.runs.report_rows import (
@@ -57,7 +57,7 @@ def difference(**fields: str | None) -> DifferenceRow:
     return replace(_KNOWN, **fields)  # type: ignore[arg-type]
 
 
-def groups_of(rows: Sequence[DifferenceRow]) -> list[Group]:
+def groups_of(rows: Sequence[DifferenceRow]) -> list[GroupedRows]:
     how = grouping_of(DifferenceRow, len(rows))
     assert how is not None
     return grouped([row.values() for row in rows], how, told)

@@ -23,7 +23,7 @@ from hudi_services.metadata.records.model import BloomRecord, LocationRecord
 from hudi_services.metadata_updates.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest, Mode
 from hudi_services.stores import open_storage
 from hudi_services.stores.local import LocalStorage
@@ -76,7 +76,7 @@ def is_listed(path: Path) -> bool:
 def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     report = index_bootstrap(wanted(path), engine=LocalEngine())
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     assert is_listed(path)
     real = real_locations(path)
     assert indexed_locations(path) == real
@@ -117,7 +117,7 @@ def test_killed_at_any_write_and_resumed(release: str, number: int, tmp_path: Pa
             assert indexed_locations(path) == real, survived
             continue
         report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
-        assert report.state is State.COMPLETED
+        assert report.state is RunState.COMPLETED
         assert indexed_locations(path) == real, survived
 
 
@@ -253,7 +253,7 @@ def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> N
     for file in (path / ".hoodie/timeline").glob("20991121*"):
         file.unlink()
     report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
-    assert report.state is State.COMPLETED and report.warnings == []
+    assert report.state is RunState.COMPLETED and report.warnings == []
     assert indexed_locations(path) == real_locations(path)
 
 
@@ -309,7 +309,7 @@ def test_work_that_is_lost_is_done_anew(
     assert files
     happen(path, files)
     report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     (warning,) = report.warnings
     assert why in warning and warning.endswith(": the build starts again from the beginning")
     assert indexed_locations(path) == real_locations(path)
@@ -379,7 +379,7 @@ def test_the_timeline_of_the_metadata_table_does_not_begin_earlier_than_before(r
     archive_before(path, open_metadata(path).timeline.completed()[-1].ts)
     assert list(open_metadata(path).reader(BLOOM_FILTERS).scan())
     report = index_bootstrap(wanted(path), engine=LocalEngine())
-    assert report.state is State.COMPLETED and not (report.instant or "0").startswith("00000")
+    assert report.state is RunState.COMPLETED and not (report.instant or "0").startswith("00000")
     assert indexed_locations(path) == real_locations(path)
     assert list(open_metadata(path).reader(BLOOM_FILTERS).scan())
 

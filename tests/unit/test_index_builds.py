@@ -15,7 +15,7 @@ from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import CleanRequest, IndexRequest, Mode
 
 from .faulty_storage import FaultyStorage
@@ -88,7 +88,7 @@ def test_no_file_groups_yet(release: str, command: str, index: str, tmp_path: Pa
     assert open_local(path).timeline.sizes == known
     assert not [one for one in storage.log if ".locks" not in one and not one.endswith(".hoodie/lock")]
     builds(path)
-    assert run(path, storage).state in (State.COMPLETED, State.REQUESTED)
+    assert run(path, storage).state in (RunState.COMPLETED, RunState.REQUESTED)
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -107,7 +107,7 @@ def test_a_build_that_begins_while_we_rewrite(release: str, tmp_path: Path) -> N
     with pytest.raises(ConflictError, match="the index bloom_filters is being built"):
         clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=Meanwhile())
     builds(path)
-    assert executed(path, FaultyStorage(str(path))).state is State.COMPLETED
+    assert executed(path, FaultyStorage(str(path))).state is RunState.COMPLETED
     assert all(seen.equals(before) for seen in both(path))
 
 

@@ -16,7 +16,7 @@ from hudi_services.metadata.record_index.locations import millis_of
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.metadata.records.model import LocationRecord
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import ValidateRequest
 from hudi_services.storage import Storage
 
@@ -40,7 +40,7 @@ def way(request: pytest.FixtureRequest) -> str:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A table with a record index."""
     path = unpack(request.param, tmp_path)
-    assert index_bootstrap(index_of(path), engine=LocalEngine()).state is State.COMPLETED
+    assert index_bootstrap(index_of(path), engine=LocalEngine()).state is RunState.COMPLETED
     return path
 
 

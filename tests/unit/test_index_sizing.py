@@ -1,7 +1,7 @@
 import pytest
 
 from hudi_services.errors import UnsupportedTable
-from hudi_services.indexing.sizing import GroupSizing, file_group_count
+from hudi_services.indexing.shard_count import GroupSizing, file_group_count
 from hudi_services.metadata.record_index.shards import Shards
 
 

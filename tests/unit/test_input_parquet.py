@@ -21,7 +21,7 @@ from hudi_services.inputs.input_types import InputTypes
 from hudi_services.parquet.node_types import parquet_type
 from hudi_services.schema.column_type import ColumnType
 from hudi_services.stores import open_storage
-from hudi_services.writing.schema import WriterSchema
+from hudi_services.writing.writer_schema import WriterSchema
 
 from .tables import both_views, open_local
 from .test_input_files import write

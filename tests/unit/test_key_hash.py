@@ -14,7 +14,7 @@ from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.record_index.key_hash import HUDI, spread
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest
 
 from .tables import unpack
@@ -91,7 +91,7 @@ def request(path: Path, name: str) -> IndexRequest:
 def test_an_index_is_built_with_it(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     _BATCHES.clear()
-    assert index_bootstrap(request(path, named("same")), engine=LocalEngine()).state is State.COMPLETED
+    assert index_bootstrap(request(path, named("same")), engine=LocalEngine()).state is RunState.COMPLETED
     assert sum(_BATCHES) == len(real_locations(path))
     assert indexed_locations(path) == real_locations(path)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.validation import key_sets
-from hudi_services.validation.key_sets import Comparison, Entries, Mismatch, Part, compare, compare_keys
+from hudi_services.validation.key_sets import Comparison, Mismatch, Part, PlacedKeys, compare, compare_keys
 
 Entry = tuple[str, int, int]
 """Key, shard, place."""
@@ -21,13 +21,13 @@ INDEX = st.dictionaries(st.tuples(KEYS, st.integers(0, 2)), st.integers(0, 3), m
 
 
 def parts(entries: Sequence[Entry], count: int) -> list[Part]:
-    def some(number: int) -> Iterator[Entries]:
+    def some(number: int) -> Iterator[PlacedKeys]:
         # Two batches, one of which may be empty.
         own = entries[number::count]
         for batch in (own[:3], own[3:]):
             keys = pa.array([key.encode() for key, *_ in batch], pa.binary())
             shards, places = (np.array([entry[at] for entry in batch], np.int32) for at in (1, 2))
-            yield Entries(keys, shards, places)
+            yield PlacedKeys(keys, shards, places)
 
     return [partial(some, number) for number in range(count)]
 
@@ -48,7 +48,7 @@ def told(found: Comparison, should: Sequence[Entry]) -> set[tuple[str, int, bool
     for one in found.mismatches:
         assert one.should is None or (one.key, one.shard, one.should) in should
     assert len(set(found.mismatches)) == len(found.mismatches)
-    return {(one.key, one.shard, one.should is not None, one.found) for one in found.mismatches}
+    return {(one.key, one.shard, one.should is not None, one.stored) for one in found.mismatches}
 
 
 @settings(max_examples=150)

@@ -8,12 +8,12 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import UnsupportedTable
+from hudi_services.keygen.key_maker import KeyMaker
 from hudi_services.keygen.key_texts import UTC
-from hudi_services.keygen.keys import KeyMaker
 from hudi_services.snapshot import Snapshot
 from hudi_services.versions import VERSIONS
-from hudi_services.writing import known_keys
-from hudi_services.writing.schema import WriterSchema
+from hudi_services.writing import stored_key_forms as known_keys
+from hudi_services.writing.writer_schema import WriterSchema
 
 from . import histories
 from .tables import RELEASES, merged_rows, open_local

@@ -10,7 +10,7 @@ from hudi_services.errors import ConflictError, NothingToDo
 from hudi_services.jobs import clean, clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest, Mode
 from hudi_services.timeline.instant import Action
 
@@ -46,11 +46,11 @@ def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> Non
     def act() -> None:
         if service == "clean":
             table.update(chance.choice(list(before.values())))
-            assert clean.clean(clean_of(table.path, VERSIONS_1)).state is State.COMPLETED
+            assert clean.clean(clean_of(table.path, VERSIONS_1)).state is RunState.COMPLETED
         elif service == "undo":
-            assert undone(table.path, target or "", {}).state is State.COMPLETED
+            assert undone(table.path, target or "", {}).state is RunState.COMPLETED
         else:
-            assert rolled_back(table.path, target or "", {}).state is State.COMPLETED
+            assert rolled_back(table.path, target or "", {}).state is RunState.COMPLETED
 
     late = request(table.path, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
     try:
@@ -85,7 +85,7 @@ def test_an_index_is_not_published_beside_it(release: str, lock: dict[str, str],
     late = request(path, Mode.SCHEDULE_AND_EXECUTE, reserved, publish_late=True)
     done = clustering.schedule_and_execute(late, None, Beside(index, 1.0))
     assert done.exit_code == 0 and "what was built is kept" in errors[0] and not is_listed(path)
-    assert index_bootstrap(build, engine=LocalEngine()).state is State.COMPLETED
+    assert index_bootstrap(build, engine=LocalEngine()).state is RunState.COMPLETED
     assert indexed_locations(path) == real_locations(path)
     assert both(path)[0].equals(wanted[0])
 
@@ -108,7 +108,7 @@ def test_a_plan_that_is_executed_after_the_index_was_published(release: str, tmp
     """A plan that nobody executes yet does not block the index: whoever executes it later sees the index."""
     path = unpack(release, tmp_path)
     clustering.schedule(request(path, Mode.SCHEDULE))
-    assert index_bootstrap(index_of(path), engine=LocalEngine()).state is State.COMPLETED
+    assert index_bootstrap(index_of(path), engine=LocalEngine()).state is RunState.COMPLETED
     assert clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine()).exit_code == 0
     assert newest(path).action is Action.REPLACE_COMMIT
     assert indexed_locations(path) == real_locations(path)

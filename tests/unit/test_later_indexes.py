@@ -22,7 +22,7 @@ from hudi_services.metadata.records.keys import (
 )
 from hudi_services.metadata_updates.rollback.lasting import lasting_in
 from hudi_services.parquet.chunk_stats import ColumnStats, column_stats
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.storage import Storage
 
 from .corruptions import add_index, metadata_of, write_own

@@ -83,7 +83,7 @@ SEAMS = {
     "mdt_rollback_is_delta_commit": {"metadata_updates/sync.py"},
     "local_timestamps": {"writing/kept_rows.py"},
     "all_commits_tell_record_size": {"writing/sizing.py"},
-    "names_single_complex_key": {"keygen/keys.py"},
+    "names_single_complex_key": {"keygen/key_maker.py"},
     "dates_in_delete_entries": {"ingest/write_tasks.py"},
     "bulk_insert_is_commit": {"ingest/write_execution.py"},
     "bucket_hash_splits_keys": {"writing/buckets.py"},

@@ -10,11 +10,11 @@ from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.record_index.locations import Location
 from hudi_services.metadata.record_index.lookup import Access, AccessRule, Locations, look_up
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.metadata.records.model import LocationRecord
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.runs.request import Mode
 

@@ -19,10 +19,10 @@ from hudi_services.log_files.log_blocks import HeaderKey, LogBlock
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.log_files.log_writer import encode_block
 from hudi_services.merging import merged_logs
-from hudi_services.merging.fold import Facts, Merged, Numbers
+from hudi_services.merging.fold import Merged, Numbers, RecordFacts
 from hudi_services.merging.rules import MergeRule
 from hudi_services.model import CommitMetadata, FileSlice, WriteStat
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
@@ -58,9 +58,9 @@ def test_the_rows_stay(release: str, name: str, sort: bool, tmp_path: Path) -> N
     assert dry.rows.before == len(before)
     options = SORT if sort else {}
     planned = clustering.schedule(request(path, Mode.SCHEDULE, options))
-    assert planned.state is State.REQUESTED, planned
+    assert planned.state is RunState.REQUESTED, planned
     done = clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
-    assert done.state is State.COMPLETED
+    assert done.state is RunState.COMPLETED
     table = open_local(path)
     assert comparable(merged_rows(table, MEMORY)) == before
     assert done.rows.after == len(before)
@@ -95,7 +95,7 @@ def always(*_: Any) -> Any:
     return np.ones(_[3].record.size, np.bool_)
 
 
-def first(rule: MergeRule, facts: Facts, groups: Sequence[Numbers]) -> Merged:
+def first(rule: MergeRule, facts: RecordFacts, groups: Sequence[Numbers]) -> Merged:
     """The oldest log record of each key."""
     return Merged(groups[0].copy(), {name: groups[0].copy() for name in facts.holes})
 

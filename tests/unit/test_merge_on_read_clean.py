@@ -17,7 +17,7 @@ from hudi_services.errors import CheckFailed, NothingToDo
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.model import FileSlice
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
@@ -213,7 +213,7 @@ def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
         run(survived)
         assert both_rows(path) == before, survived
         with suppress(NothingToDo):
-            assert cleaned(path).state is State.COMPLETED
+            assert cleaned(path).state is RunState.COMPLETED
         assert both_rows(path) == before, survived
         assert stored(path) == listed(path) == left, f"after {survived} writes: {log[survived]}"
         assert not open_local(path).timeline.pending()

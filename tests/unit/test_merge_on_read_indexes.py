@@ -24,10 +24,10 @@ from hudi_services.metadata.records.model import FileEntry, FilesRecord, Locatio
 from hudi_services.model import CommitMetadata, FileSlice, LogFile, WriteStat
 from hudi_services.options import resolve
 from hudi_services.runs.report import CheckResult, Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import LookupRequest, Mode
 from hudi_services.timeline.instant import Action
-from hudi_services.validation.model import Doubt, Kind
+from hudi_services.validation.model import DifferenceKind, Doubt
 
 from . import histories
 from .corruptions import GONE, metadata_of, write_own
@@ -42,7 +42,9 @@ from .test_validate import found, run, unsure
 P = "p0"
 TABLES = ("indexed", "listed_log_only", "listed_pending", "listed_rolled_back")
 # While a compaction is pending, 1.0.2 takes the newest log files for the whole partition: it misses rows.
-HIDDEN = {(PARTITION_STATS, Kind.NARROW_RANGE.value, P, None, name) for name in ("_hoodie_commit_time", "val", "ts")}
+HIDDEN = {
+    (PARTITION_STATS, DifferenceKind.NARROW_RANGE.value, P, None, name) for name in ("_hoodie_commit_time", "val", "ts")
+}
 EACH_TABLE = pytest.mark.parametrize(("release", "name"), [(r, name) for r in RELEASES for name in TABLES])
 EACH_RELEASE = pytest.mark.parametrize("release", RELEASES)
 MEMORY = 1 << 20
@@ -102,8 +104,8 @@ def wrong_statistics(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     write_own(path, {}, {COLUMN_STATS: [missing, wrong]})
     write_own(path, {COLUMN_STATS: [replace(stored.merged, minimum="d")]})
     return {
-        (COLUMN_STATS, Kind.STATISTICS_MISSING.value, P, logs[0].name, "ts"),
-        (COLUMN_STATS, Kind.WRONG_MINIMUM.value, P, logs[1].name, "val"),
+        (COLUMN_STATS, DifferenceKind.STATISTICS_MISSING.value, P, logs[0].name, "ts"),
+        (COLUMN_STATS, DifferenceKind.WRONG_MINIMUM.value, P, logs[1].name, "val"),
     }
 
 
@@ -111,8 +113,8 @@ def wrong_listing(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {logs[0].name: GONE})]})
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {logs[1].name: FileEntry(logs[1].size + 9)})]})
     return {
-        (FILES, Kind.FILE_MISSING.value, P, logs[0].name, None),
-        (FILES, Kind.WRONG_SIZE.value, P, logs[1].name, None),
+        (FILES, DifferenceKind.FILE_MISSING.value, P, logs[0].name, None),
+        (FILES, DifferenceKind.WRONG_SIZE.value, P, logs[1].name, None),
     }
 
 
@@ -123,15 +125,15 @@ def wrong_keys(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     dead = LocationRecord("key-23", Location(P, one.file_id, 0))
     write_own(path, {RECORD_INDEX: [dead]}, {RECORD_INDEX: ["key-00"]})
     return {
-        (RECORD_INDEX, Kind.DEAD_KEY.value, P, None, None),
-        (RECORD_INDEX, Kind.KEY_MISSING.value, P, one.base_file.name, None),
+        (RECORD_INDEX, DifferenceKind.DEAD_KEY.value, P, None, None),
+        (RECORD_INDEX, DifferenceKind.KEY_MISSING.value, P, one.base_file.name, None),
     }
 
 
 def lost_log(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     """A log file with deletes alone is lost: its keys come back."""
     (path / logs[2].path).unlink()
-    return {(FILES, Kind.STALE_FILE.value, P, logs[2].name, None)}
+    return {(FILES, DifferenceKind.STALE_FILE.value, P, logs[2].name, None)}
 
 
 @pytest.mark.spread(3)
@@ -158,8 +160,8 @@ def test_a_torn_block_is_named_and_stays(release: str, tmp_path: Path) -> None:
     log = logged(path).log_files[1]
     (path / log.path).write_bytes((path / log.path).read_bytes()[:-20])
     report = run(path)
-    lost = (FILES, Kind.LOST_RECORDS.value, P, log.name, None)
-    assert found(report) == {lost, (FILES, Kind.WRONG_SIZE.value, P, log.name, None)}
+    lost = (FILES, DifferenceKind.LOST_RECORDS.value, P, log.name, None)
+    assert found(report) == {lost, (FILES, DifferenceKind.WRONG_SIZE.value, P, log.name, None)}
     assert (P, log.name, Doubt.BROKEN_FILE.value) in unsure(report)
     (why,) = [check.detail for check in report.checks if check.name == RECORD_INDEX]
     assert "cannot be judged" in why
@@ -247,8 +249,8 @@ def test_keys_in_log_files_alone_are_indexed(release: str, tmp_path: Path) -> No
     write_own(path, {RECORD_INDEX: [LocationRecord("b", Location(partition, file_id, 0))]}, {RECORD_INDEX: [gone]})
     name = logged(path).log_files[0].name
     assert found(run(path)) == {
-        (RECORD_INDEX, Kind.DEAD_KEY.value, P, None, None),
-        (RECORD_INDEX, Kind.KEY_MISSING.value, P, name, None),
+        (RECORD_INDEX, DifferenceKind.DEAD_KEY.value, P, None, None),
+        (RECORD_INDEX, DifferenceKind.KEY_MISSING.value, P, name, None),
     }
     is_repaired(path)
     assert indexed_locations(path) == real_locations(path)

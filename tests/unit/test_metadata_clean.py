@@ -13,12 +13,12 @@ from hudi_services.codecs.avro import read_container
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed, CorruptFile
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.keys import FILES, partition_id
 from hudi_services.metadata.records.model import FilesRecord, RecordType
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State
 

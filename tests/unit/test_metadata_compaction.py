@@ -23,12 +23,12 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.file_groups.compaction import Compacted, compact
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX, partition_id
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, Record, RecordType
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.rollback.lasting import may_be_merged
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline import instant as instants
@@ -164,7 +164,7 @@ def test_the_commit_that_makes_it_due_compacts(release: str, tmp_path: Path) -> 
     report = cluster(path, {"hoodie.metadata.compact.max.delta.commits": str(deltas + 2)})
     assert "metadata_compaction" not in report.tables and report.warnings == []
     report = cluster(path, {"hoodie.metadata.compact.max.delta.commits": str(deltas + 2)})
-    assert report.state is State.COMPLETED and report.warnings == []
+    assert report.state is RunState.COMPLETED and report.warnings == []
     (row,) = report.tables["metadata_compaction"]
     commit = open_metadata(path).timeline.completed({Action.COMMIT})[-1]
     assert row["instant"] == commit.ts
@@ -311,7 +311,7 @@ def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
         left = open_metadata(path).timeline.pending()
         # What is written meanwhile lies on top of the plan that is left, and is not merged with it.
         report = cluster(path, {"hoodie.metadata.compact.max.delta.commits": "1000"})
-        assert report.state is State.COMPLETED and report.warnings == []
+        assert report.state is RunState.COMPLETED and report.warnings == []
         assert ("metadata_compaction" in report.tables) == bool(left)
         metadata = open_metadata(path)
         assert not metadata.timeline.pending()
@@ -336,7 +336,7 @@ def test_a_failure_never_fails_the_commit(release: str, error: Exception, tmp_pa
 
     clustering.schedule(request(path, Mode.SCHEDULE))
     report = clustering.execute(request(path, Mode.EXECUTE, COMPACT), engine=Fails())
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     assert len(report.warnings) == 1 and "was not compacted" in report.warnings[0]
     assert indexed_locations(path) == real_locations(path)
     (left,) = open_metadata(path).timeline.pending()

@@ -8,9 +8,9 @@ import pytest
 from hudi_services.log_files.delete_records import delete_block_keys
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.keys import ALL_PARTITIONS_KEY, FILES, column_stats_key
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.deletion import deletion_records
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.timeline.instant import Action, State

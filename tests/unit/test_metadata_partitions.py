@@ -14,10 +14,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile, NeedsRecovery
 from hudi_services.file_names import PARTITION_METAFILE
 from hudi_services.jobs import clustering, undo, validate
-from hudi_services.metadata.table import MetadataTable
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode, UndoRequest, ValidateRequest
 from hudi_services.table.partition_metafile import metafile
 from hudi_services.timeline.instant import Action
@@ -63,20 +63,20 @@ COPIES: dict[str, Callable[[Path], None]] = {
 def test_a_table_with_partitions_built_anew_is_whole(kind: str, copy: str, tmp_path: Path) -> None:
     path = unpack_partitions(kind, tmp_path)
     COPIES[copy](path)
-    assert validated(path) is State.COMPLETED
+    assert validated(path) is RunState.COMPLETED
     before, listed = both_views(path)
     assert before.equals(listed)
     clustering.schedule(request(path, Mode.SCHEDULE))
     done = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    assert done.state is State.COMPLETED and done.instant is not None
-    assert validated(path) is State.COMPLETED
+    assert done.state is RunState.COMPLETED and done.instant is not None
+    assert validated(path) is RunState.COMPLETED
     undo.undo(UndoRequest(base_path=str(path), options=resolve([("test", QUICK)]), instant=done.instant))
-    assert validated(path) is State.COMPLETED
+    assert validated(path) is RunState.COMPLETED
     after, listed = both_views(path)
     assert after.equals(before) and listed.equals(before)
 
 
-def validated(path: Path) -> State:
+def validated(path: Path) -> RunState:
     return validate.validate(ValidateRequest(base_path=str(path), options=resolve([("test", QUICK)]))).state
 
 

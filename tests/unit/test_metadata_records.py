@@ -12,7 +12,7 @@ from hudi_services.log_files.log_blocks import BlockType, HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.metadata.records.codec import decode_record, encode_record
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord, merge_records
-from hudi_services.metadata.records.schema import stored_schema, writer_schema
+from hudi_services.metadata.records.record_schema import stored_schema, writer_schema
 from hudi_services.schema.column_type import ColumnType, Kind
 
 from .tables import RELEASES, unpack, without_docs

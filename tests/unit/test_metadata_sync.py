@@ -9,8 +9,8 @@ from hudi_services.base_files.new_file import NewFile
 from hudi_services.errors import CheckFailed, UnsupportedTable
 from hudi_services.log_files.log_blocks import BlockType
 from hudi_services.log_files.log_reader import read_log_blocks
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.metadata_updates.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.parquet.chunk_stats import ColumnStats

@@ -6,7 +6,7 @@ import pytest
 from hudi_services.errors import NeedsRecovery
 from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.metadata.file_groups.blocks import BlockFilter
-from hudi_services.metadata.table import MetadataLister, MetadataTable
+from hudi_services.metadata.metadata_table import MetadataLister, MetadataTable
 from hudi_services.model import FileSlice, LogFile
 from hudi_services.stores import open_storage
 from hudi_services.table.log_naming import BySlice

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
 from hudi_services.parquet.nested_nulls import has_required, relaxed
-from hudi_services.writing.schema import WriterSchema
+from hudi_services.writing.writer_schema import WriterSchema
 
 from .rides import create
 from .tables import digest, merged_rows

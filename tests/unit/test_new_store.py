@@ -15,7 +15,7 @@ from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
@@ -222,7 +222,7 @@ def test_a_table_that_hudi_wrote(tmp_path: Path) -> None:
         before = rows_at(upload_to)
         ts = clustering.schedule(request(upload_to, Mode.SCHEDULE)).instant
         report = clustering.execute(request(upload_to, Mode.EXECUTE), engine=LocalEngine())
-        assert (report.state, report.instant) == (State.COMPLETED, ts)
+        assert (report.state, report.instant) == (RunState.COMPLETED, ts)
         assert rows_at(upload_to).equals(before)
         assert hudi_services.open(upload_to, engine="local").validate(strict=True).ok
 

@@ -18,7 +18,7 @@ from hudi_services.jobs.clustering_late import hudi_has_clustered
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import open_snapshot
 from hudi_services.stores import open_storage
@@ -58,7 +58,7 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     upload(unpack(release, tmp_path), url)
     ts = clustering.schedule(request(url, Mode.SCHEDULE)).instant
     report = clustering.execute(request(url, Mode.EXECUTE), engine=LocalEngine())
-    assert (report.state, report.instant) == (State.COMPLETED, ts)
+    assert (report.state, report.instant) == (RunState.COMPLETED, ts)
     table = open_snapshot(open_storage(url), SystemClock())
     assert ts is not None
     done = table.timeline.find(ts, Action.REPLACE_COMMIT)
@@ -87,7 +87,7 @@ def test_publish_late_on_s3(way: str, options: dict[str, str], tmp_path: Path) -
     before = rows_at(url)
     wanted = request(url, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
     done = clustering.schedule_and_execute(wanted, engine=LocalEngine())
-    assert (done.state, done.tables["publication"][0]["way"]) == (State.COMPLETED, way)
+    assert (done.state, done.tables["publication"][0]["way"]) == (RunState.COMPLETED, way)
     assert rows_at(url).equals(before)
     storage = open_storage(url)
     left = [*storage.list_tree(".hoodie/.hudi_services"), *storage.list_tree(".hoodie/.temp")]
@@ -142,7 +142,7 @@ def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     stored = next(file.path for file in storage.list_tree(f"{QUARANTINE_FOLDER}/{one.id}/files"))
     storage.create(stored.partition("/files/")[2], storage.read(stored))
     back = OrphanFilesRequest(base_path=url, options=options, mode=OrphanFilesMode.RESTORE, quarantine=one.id)
-    assert manage_orphan_files(back).state is State.COMPLETED
+    assert manage_orphan_files(back).state is RunState.COMPLETED
     leases = ".hoodie/.locks/"
     assert {f.path: f.size for f in storage.list_tree("") if not f.path.startswith(leases)} == before
     assert list_quarantines(storage) == []

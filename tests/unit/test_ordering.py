@@ -16,7 +16,7 @@ from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.parquet.file_schema import FileSchema
 from hudi_services.rewriting.data_skipping import ColumnBounds, Skipping, skipping
 from hudi_services.rows.curves import hilbert, z_order
-from hudi_services.rows.ordering import HILBERT, Z_ORDER, RowOrder, comparable, row_order
+from hudi_services.rows.row_order import HILBERT, Z_ORDER, RowOrder, comparable, row_order
 from hudi_services.rows.sort_order import LINEAR, SortColumn
 from hudi_services.rows.sorting import RowSorter
 

@@ -31,7 +31,7 @@ from hudi_services.options import resolve
 from hudi_services.orphan_files import data_files
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.rollback.execution import roll_back
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.table import partitions
@@ -255,7 +255,7 @@ def check(life: Liveness, number: int) -> int:
         return 0
     after = stored(life.path)
     moved = before.keys() - after.keys()
-    assert report.state is State.COMPLETED and report.files.before == report.files.after
+    assert report.state is RunState.COMPLETED and report.files.before == report.files.after
     assert moved
     assert not moved & safe
     assert must_go <= moved

@@ -15,7 +15,7 @@ import pytest
 from hudi_services.clock import SystemClock
 from hudi_services.codecs import avro
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
-from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
+from hudi_services.codecs.rollback_plan import PartitionRollback, RollbackPlan, encode_rollback_plan
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, NothingToDo
@@ -26,7 +26,7 @@ from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.options import resolve
 from hudi_services.orphan_files import find
 from hudi_services.orphan_files.find import find_orphan_files
-from hudi_services.orphan_files.model import Ages, Findings, Kept, OrphanKind
+from hudi_services.orphan_files.model import Ages, OrphanFindings, OrphanKind, ReasonToStay
 from hudi_services.rollback.execution import roll_back
 from hudi_services.runs.request import CleanRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.snapshot import Snapshot, open_snapshot
@@ -61,7 +61,7 @@ def archived(made: Path, tmp_path: Path) -> Callable[[str, str], Path]:
     return copy
 
 
-def look(path: Path, minimum: int = 0, sign_of_life: int = 0) -> Findings:
+def look(path: Path, minimum: int = 0, sign_of_life: int = 0) -> OrphanFindings:
     return find_orphan_files(open_local(path), Ages(minimum, sign_of_life), lambda done, total: None)
 
 
@@ -69,11 +69,11 @@ def found(path: Path, **ages: int) -> dict[str, OrphanKind]:
     return {item.path: item.reason for item in look(path, **ages).items}
 
 
-def kept(path: Path, **ages: int) -> dict[Kept, int]:
+def kept(path: Path, **ages: int) -> dict[ReasonToStay, int]:
     return files_kept(look(path, **ages))
 
 
-def files_kept(findings: Findings) -> dict[Kept, int]:
+def files_kept(findings: OrphanFindings) -> dict[ReasonToStay, int]:
     return {why: total.files for why, total in findings.kept.items()}
 
 
@@ -104,10 +104,10 @@ def drop_archive(path: Path) -> None:
 @ALL
 def test_a_healthy_table_has_none(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    assert look(path) == Findings((), {})
+    assert look(path) == OrphanFindings((), {})
     clustering.schedule(request(path, Mode.SCHEDULE))
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    assert look(path) == Findings((), {})
+    assert look(path) == OrphanFindings((), {})
 
 
 @ALL
@@ -133,12 +133,12 @@ def test_the_only_file_that_is_left_of_a_file_group_stays(release: str, archived
     path = archived(release, "plain")
     table = open_local(path)
     assert table.metadata is None
-    assert kept(path) == {Kept.ONLY_FILE: 4} and found(path) == {}
+    assert kept(path) == {ReasonToStay.ONLY_FILE: 4} and found(path) == {}
     # With its committed file beside it, each is garbage, but not when only a savepoint holds that.
     beside = put_committed_beside(path)
     assert found(path) == dict.fromkeys(beside, OrphanKind.ROLLED_BACK)
     write_savepoint(table, by_partition(beside.values()))
-    assert kept(path) == {Kept.ONLY_FILE: 4} and found(path) == {}
+    assert kept(path) == {ReasonToStay.ONLY_FILE: 4} and found(path) == {}
 
 
 def put_committed_beside(path: Path) -> dict[str, str]:
@@ -177,7 +177,7 @@ def test_what_a_pending_clean_relies_on_stays(release: str, archived: Callable[[
     plan = open_local(path).timeline.read_cleaner_plan(pending[0])
     deleted = {os.path.basename(file) for files in plan.files.values() for file in files}
     assert {os.path.basename(file) for file in beside.values()} <= deleted
-    assert found(path) == {} and kept(path) == {Kept.CLEANING: 2, Kept.IN_PLAN: 2}
+    assert found(path) == {} and kept(path) == {ReasonToStay.CLEANING: 2, ReasonToStay.IN_PLAN: 2}
     with pytest.raises(NothingToDo):
         manage_orphan_files(request_for(path, OrphanFilesMode.QUARANTINE))
     clean(CleanRequest(base_path=str(path), options=options))
@@ -197,7 +197,7 @@ def test_a_clean_that_ends_while_we_look(release: str, archived: Callable[[str, 
         (path / timeline.path(name)).touch()
 
     findings = find_orphan_files(open_with(ArrivingLate(str(path), end)), Ages(0, 0), lambda done, total: None)
-    assert findings.items == () and files_kept(findings) == {Kept.CLEANING: 4}
+    assert findings.items == () and files_kept(findings) == {ReasonToStay.CLEANING: 4}
     assert set(found(path)) == set(beside)
 
     def delete() -> None:
@@ -205,7 +205,7 @@ def test_a_clean_that_ends_while_we_look(release: str, archived: Callable[[str, 
             (path / file).unlink()
 
     findings = find_orphan_files(open_with(ArrivingLate(str(path), delete)), Ages(0, 0), lambda done, total: None)
-    assert findings.items == () and files_kept(findings) == {Kept.ONLY_FILE: 4}
+    assert findings.items == () and files_kept(findings) == {ReasonToStay.ONLY_FILE: 4}
 
 
 @TWO
@@ -227,7 +227,7 @@ def test_what_nobody_can_judge_is_not_held_in_memory(
 
     monkeypatch.setattr(find._Look, "at_data_file", at_data_file)
     assert found(path) == {live: OrphanKind.DEAD_ATTEMPT} and held == [live]
-    assert kept(path) == {Kept.NOT_IN_ARCHIVE: 50}
+    assert kept(path) == {ReasonToStay.NOT_IN_ARCHIVE: 50}
 
 
 def write_savepoint(table: Snapshot, files: dict[str, list[str]]) -> None:
@@ -275,7 +275,7 @@ def test_old_files_that_nobody_knows(release: str, archived: Callable[[str, str]
         put_file(path, BEFORE_ALL)
         reasons = found(path)
         assert reasons.get(between) is (OrphanKind.NEVER_COMMITTED if path == listed else None)
-        assert kept(path)[Kept.NOT_IN_ARCHIVE] == (1 if path == listed else 2)
+        assert kept(path)[ReasonToStay.NOT_IN_ARCHIVE] == (1 if path == listed else 2)
 
 
 @TWO
@@ -290,7 +290,7 @@ def test_without_an_archive(release: str, archived: Callable[[str, str], Path]) 
     again = found(path)
     assert set(again) == {p for p in rolled_back if p.rsplit("_", 1)[1].split(".")[0] in told}
     assert name not in again
-    assert kept(path) == {Kept.NOT_IN_ARCHIVE: len(rolled_back) - len(again) + 1}
+    assert kept(path) == {ReasonToStay.NOT_IN_ARCHIVE: len(rolled_back) - len(again) + 1}
 
 
 def test_an_archive_with_a_gap_tells_of_nothing_that_is_not_in_it(archived: Callable[[str, str], Path]) -> None:
@@ -316,7 +316,7 @@ def test_an_archive_that_cannot_be_read(release: str, archived: Callable[[str, s
     name = put_file(path, NOBODYS)
     findings = look(path)
     assert findings.items == ()
-    assert {why: total.files for why, total in findings.kept.items()} == {Kept.UNREADABLE_ARCHIVE: 11}
+    assert {why: total.files for why, total in findings.kept.items()} == {ReasonToStay.UNREADABLE_ARCHIVE: 11}
     (warning,) = findings.warnings
     assert broken.name in warning
     assert name.endswith(f"{NOBODYS}.parquet")
@@ -329,7 +329,7 @@ def test_an_attempt_that_is_gone_from_the_timeline(release: str, tmp_path: Path)
     unmarked = put_file(path, NOBODYS, folder="day=2026-01-09")
     assert found(path) == {name: OrphanKind.DEAD_ATTEMPT, unmarked: OrphanKind.DEAD_ATTEMPT}
     assert found(path, minimum=(DAY + 60) * 1000) == {}
-    assert kept(path, minimum=(DAY + 60) * 1000) == {Kept.YOUNG: 2}
+    assert kept(path, minimum=(DAY + 60) * 1000) == {ReasonToStay.YOUNG: 2}
 
 
 @TWO
@@ -342,7 +342,7 @@ def test_attempts_that_are_pending(release: str, tmp_path: Path) -> None:
         clustering.execute(request(path, Mode.EXECUTE), storage, LocalEngine())
     files = [file for file in path.glob("day=*/*.parquet") if ts in file.name]
     assert files and found(path) == {}
-    assert kept(path)[Kept.PENDING] == len(files)
+    assert kept(path)[ReasonToStay.PENDING] == len(files)
     # A pending rollback still needs the markers, although the attempt's own files are gone from the timeline.
     table = open_local(path)
     (target,) = table.timeline.pending_clusterings()
@@ -353,7 +353,7 @@ def test_attempts_that_are_pending(release: str, tmp_path: Path) -> None:
     for file in table.timeline.sizes:
         if file.startswith(ts):
             os.unlink(path / table.timeline.path(file))
-    assert found(path) == {} and kept(path)[Kept.PENDING] == len(files)
+    assert found(path) == {} and kept(path)[ReasonToStay.PENDING] == len(files)
 
 
 def open_with(storage: Storage) -> Snapshot:
@@ -371,7 +371,7 @@ def test_strays_of_repeated_tasks(release: str, tmp_path: Path) -> None:
     change_data = put(path, f"{one.partition}/.{one.file_id}_{one.instant}.log.1_0-0-0.cdc")
     assert change_data not in found(path)
     without_metadata_table(path)
-    assert found(path) == {} and kept(path) == {Kept.SUSPICIOUS: 1}
+    assert found(path) == {} and kept(path) == {ReasonToStay.SUSPICIOUS: 1}
 
 
 def without_metadata_table(path: Path) -> None:
@@ -390,7 +390,7 @@ def test_commits_that_tell_nothing(release: str, tmp_path: Path) -> None:
     for number, file in enumerate(files.values()):
         file.write_bytes(b"" if number % 2 else b"{broken")
     findings = look(path)
-    assert findings.items == () and set(findings.kept) == {Kept.UNREADABLE_COMMIT}
+    assert findings.items == () and set(findings.kept) == {ReasonToStay.UNREADABLE_COMMIT}
     assert len(findings.warnings) == (len(files) + 1) // 2
 
 
@@ -401,7 +401,7 @@ def test_what_savepoints_and_plans_name_stays(release: str, tmp_path: Path) -> N
     partition, _, file = name.rpartition("/")
     table = open_local(path)
     write_savepoint(table, {partition: [file]})
-    assert found(path) == {} and kept(path) == {Kept.IN_SAVEPOINT: 1}
+    assert found(path) == {} and kept(path) == {ReasonToStay.IN_SAVEPOINT: 1}
     for saved in (path / table.timeline.folder).glob("*.savepoint"):
         saved.unlink()
     for action, content in plans(table, partition, file).items():
@@ -412,7 +412,7 @@ def test_what_savepoints_and_plans_name_stays(release: str, tmp_path: Path) -> N
             with pytest.raises(CorruptFile, match=f"{requested.name} deletes {file}, which does not bear the time"):
                 look(path)
         else:
-            assert found(path) == {} and kept(path) == {Kept.IN_PLAN: 1}, action
+            assert found(path) == {} and kept(path) == {ReasonToStay.IN_PLAN: 1}, action
         requested.write_bytes(b"")
         assert action == "rollback" or found(path) == {name: OrphanKind.DEAD_ATTEMPT}
         requested.write_bytes(b"broken")
@@ -442,7 +442,7 @@ def plans(table: Snapshot, partition: str, file: str) -> dict[str, bytes]:
         "compaction": avro.write_container(avro.load_schema("HoodieCompactionPlan", release), compaction),
         "clean": avro.write_container(avro.load_schema("HoodieCleanerPlan", release), clean),
         "rollback": encode_rollback_plan(
-            RollbackPlan("20980101000000000", "commit", (RollbackRequest(partition, (full,)),)), release
+            RollbackPlan("20980101000000000", "commit", (PartitionRollback(partition, (full,)),)), release
         ),
     }
 
@@ -459,7 +459,7 @@ def test_foreign_files_are_none_of_our_business(release: str, tmp_path: Path) ->
     put(path, f"{nested}#1")
     assert set(found(path)) == {nested, f"{nested}#1"}
     put(path, "other/table/.hoodie/hoodie.properties")
-    assert look(path) == Findings((), {})
+    assert look(path) == OrphanFindings((), {})
 
 
 @TWO
@@ -498,7 +498,7 @@ def test_signs_of_life_get_their_time(tmp_path: Path) -> None:
     put(path, f".hoodie/.temp/{NOBODYS}/b.marker.CREATE", age=100)
     assert len(found(path)) == 3
     assert set(found(path, sign_of_life=120_000).values()) == {OrphanKind.MARKERS}
-    assert found(path, minimum=120_000) == {} and kept(path, minimum=120_000) == {Kept.YOUNG: 4}
+    assert found(path, minimum=120_000) == {} and kept(path, minimum=120_000) == {ReasonToStay.YOUNG: 4}
 
 
 @TWO
@@ -508,7 +508,7 @@ def test_a_timeline_without_a_completed_write(release: str, tmp_path: Path) -> N
     timeline = open_local(path).timeline
     for name in timeline.sizes:
         os.unlink(path / timeline.path(name))
-    assert found(path) == {} and set(kept(path)) == {Kept.NO_TIMELINE}
+    assert found(path) == {} and set(kept(path)) == {ReasonToStay.NO_TIMELINE}
 
 
 class ArrivingLate(LocalStorage):
@@ -538,7 +538,7 @@ def test_writers_that_come_while_we_look(release: str, tmp_path: Path) -> None:
 
     assert found(path) == {name: OrphanKind.DEAD_ATTEMPT}
     findings = find_orphan_files(open_with(ArrivingLate(str(path), begin)), Ages(0, 0), lambda done, total: None)
-    assert findings.items == () and set(findings.kept) == {Kept.PENDING}
+    assert findings.items == () and set(findings.kept) == {ReasonToStay.PENDING}
 
 
 @TWO
@@ -558,7 +558,9 @@ def test_only_what_two_looks_found_is_moved(release: str, tmp_path: Path) -> Non
 
     report = manage_orphan_files(wanted, Touched(str(path)))
     assert (report.files.before, report.files.after) == (1, 1)
-    assert report.tables["kept"] == [{"reason": Kept.CHANGED.value, "files": 1, "bytes": (path / stays).stat().st_size}]
+    assert report.tables["kept"] == [
+        {"reason": ReasonToStay.CHANGED.value, "files": 1, "bytes": (path / stays).stat().st_size}
+    ]
     assert (path / stays).exists() and not (path / goes).exists()
 
 
@@ -605,7 +607,9 @@ def test_the_report(release: str, tmp_path: Path) -> None:
             (OrphanKind.MARKERS, 1, 1, *[f".hoodie/.temp/{NOBODYS}/a.marker.CREATE"] * 2),
         )
     ]
-    assert report.tables["kept"] == [{"reason": Kept.YOUNG.value, "files": 1, "bytes": (path / young).stat().st_size}]
+    assert report.tables["kept"] == [
+        {"reason": ReasonToStay.YOUNG.value, "files": 1, "bytes": (path / young).stat().st_size}
+    ]
     assert (report.files.before, report.files.after, report.bytes.before) == (3, None, 2 * size + 1)
     assert (report.service, report.action, report.exit_code) == ("orphan-files", "find", 0)
     json.dumps(report.document())

@@ -12,7 +12,7 @@ from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.log_files.log_blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.log_files.log_writer import encode_block
-from hudi_services.orphan_files.model import Kept, OrphanKind
+from hudi_services.orphan_files.model import OrphanKind, ReasonToStay
 from hudi_services.runs.request import OrphanFilesMode
 
 from . import histories
@@ -71,7 +71,7 @@ def test_a_healthy_table_has_none(release: str, name: str, tmp_path: Path) -> No
             hide_metadata(path)
         findings = look(path)
         assert findings.items == () and findings.warnings == ()
-        assert set(findings.kept) <= {Kept.CANCELLED}
+        assert set(findings.kept) <= {ReasonToStay.CANCELLED}
 
 
 @LISTED
@@ -102,11 +102,11 @@ def test_blocks_that_somebody_needs_keep_their_file(listed: bool, tmp_path: Path
         hide_metadata(path)
     done, gone = newest(path), str(int(newest(path)) - 1)
     put_log(path, [gone, done])
-    assert not found(path) and kept(path) == ({Kept.LOG_OF_SLICE: 1} if listed else {})
+    assert not found(path) and kept(path) == ({ReasonToStay.LOG_OF_SLICE: 1} if listed else {})
     cancelled = put_log(path, [gone], version=50)
     assert found(path).keys() == {cancelled}
     put_log(path, [done], version=51, cancels=gone)
-    assert not found(path) and kept(path)[Kept.CANCELLED] >= 2
+    assert not found(path) and kept(path)[ReasonToStay.CANCELLED] >= 2
     # A task that outlived the rollback.
     late = put_log(path, [gone], version=52)
     assert found(path) == {late: OrphanKind.DEAD_ATTEMPT}
@@ -120,9 +120,9 @@ def test_blocks_that_somebody_needs_keep_their_file(listed: bool, tmp_path: Path
 def test_pending_writes_and_plans_keep_their_files(release: str, tmp_path: Path) -> None:
     path = made(release, tmp_path, "listed_pending")
     put_log(path, [str(int(newest(path)) - 1)])
-    assert not found(path) and set(kept(path)) == {Kept.IN_PLAN}
+    assert not found(path) and set(kept(path)) == {ReasonToStay.IN_PLAN}
     path = histories.MadeHistory(release, "uncommitted", tmp_path / "uncommitted").path
-    assert not found(path) and set(kept(path)) == {Kept.PENDING}
+    assert not found(path) and set(kept(path)) == {ReasonToStay.PENDING}
 
 
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])

@@ -11,7 +11,7 @@ import pytest
 from hudi_services.codecs import avro
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
-from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
+from hudi_services.codecs.rollback_plan import PartitionRollback, RollbackPlan, encode_rollback_plan
 from hudi_services.commit.checkpoints import checkpoint_folder
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
@@ -34,7 +34,7 @@ from hudi_services.model import CommitMetadata, FileSlice, WriteStat
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.rollback.execution import plan_rollback
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import (
     CleanRequest,
     IndexRequest,
@@ -102,7 +102,7 @@ class Place:
         plan = CleanerPlan(POLICY, "", "", {partition: names})
         self.publish(LATER, Action.CLEAN, InstantState.REQUESTED, encode_cleaner_plan(plan, self.release))
 
-    def rollback_plan(self, *requests: RollbackRequest, ts: str = T, action: str = "commit") -> None:
+    def rollback_plan(self, *requests: PartitionRollback, ts: str = T, action: str = "commit") -> None:
         self.begin_write()
         plan = encode_rollback_plan(RollbackPlan(ts, action, requests), self.release)
         self.publish(LATER, Action.ROLLBACK, InstantState.REQUESTED, plan)
@@ -181,11 +181,11 @@ PLANS: dict[str, Callable[[Place], None]] = {
     "clean of a partition's metafile": lambda place: place.clean_plan(P, ".hoodie_partition_metadata"),
     "clean of live files": lambda place: place.clean_plan(P, *place.live().split("/")[1:]),
     "clean of a pending write": clean_of_pending_write,
-    "rollback": lambda place: place.rollback_plan(RollbackRequest("../victim", (f"{place.victim}/{STRANGER}",))),
-    "rollback below .hoodie": lambda place: place.rollback_plan(RollbackRequest(".hoodie", ("hoodie.properties",))),
-    "rollback of a live file": lambda place: place.rollback_plan(RollbackRequest(P, (place.live(),))),
+    "rollback": lambda place: place.rollback_plan(PartitionRollback("../victim", (f"{place.victim}/{STRANGER}",))),
+    "rollback below .hoodie": lambda place: place.rollback_plan(PartitionRollback(".hoodie", ("hoodie.properties",))),
+    "rollback of a live file": lambda place: place.rollback_plan(PartitionRollback(P, (place.live(),))),
     "rollback of log blocks": lambda place: place.rollback_plan(
-        RollbackRequest(P, (), "../../victim/x", T, {f".x_{T}.log.1_0-0-0": 1})
+        PartitionRollback(P, (), "../../victim/x", T, {f".x_{T}.log.1_0-0-0": 1})
     ),
     "rollback of nothing known": lambda place: place.rollback_plan(action="sabotage"),
     "rollback of no instant": lambda place: place.rollback_plan(ts="../../victim"),
@@ -208,7 +208,7 @@ def test_what_nobody_could_have_planned_is_dropped(kind: str, place: Place) -> N
             assert str(place.table) in told.message or isinstance(told, NothingToDo)
         place.is_whole()
     report = recovered(place.table)
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     if "markers" in kind:
         assert any("its files will be found by listing" in str(row["why"]) for row in report.tables["instants"])
     place.is_whole()
@@ -234,7 +234,7 @@ def test_one_bad_marker_does_not_hold_up_the_others(tmp_path: Path) -> None:
     assert {row["decision"] for row in found.values()} == {"roll back"} and found.keys() == {ts, T}
     assert found[T]["files"] is None and int(str(found[ts]["files"])) > 0
     assert "victim" in str(found[T]["why"]) and "listing" not in str(found[ts]["why"])
-    assert recovered(place.table).state is State.COMPLETED
+    assert recovered(place.table).state is RunState.COMPLETED
     place.rows = kept
     place.is_whole()
 
@@ -289,7 +289,7 @@ def test_a_link_goes_and_its_target_stays(
     place.age()
     (pending,) = open_local(place.table).timeline.pending()
     if command == "recover":
-        assert recovered(place.table).state is State.COMPLETED
+        assert recovered(place.table).state is RunState.COMPLETED
     else:
         rollback.rollback(repair(place.table, "rollback", pending.ts, DEAD_AT_ONCE))
     assert not link.is_symlink() and not open_local(place.table).timeline.pending()
@@ -347,7 +347,7 @@ def test_copies_that_cannot_be_kept_hold_no_repair_up(
     place.age()
     (place.table / OWN_FOLDER).mkdir(exist_ok=True)
     make(place.table / OWN_FOLDER / "removed")
-    assert recovered(place.table).state is State.COMPLETED
+    assert recovered(place.table).state is RunState.COMPLETED
     assert not open_local(place.table).timeline.pending()
     assert f"no copy of {T}" in caplog.text
     place.is_whole()
@@ -369,7 +369,7 @@ def test_a_folder_in_the_place_of_a_heartbeat(place: Place) -> None:
     place.begin_write()
     (place.table / heartbeat_path(T) / "deeper").mkdir(parents=True)
     place.age()
-    assert recovered(place.table).state is State.COMPLETED
+    assert recovered(place.table).state is RunState.COMPLETED
     assert not open_local(place.table).timeline.pending()
     place.is_whole()
 
@@ -464,7 +464,7 @@ def test_recover_gets_to_the_others_when_a_partition_is_a_link(place: Place) -> 
     assert digest(elsewhere) == before and {i.ts for i in open_local(place.table).timeline.pending()} == {T, LATER}
     (place.table / P).unlink()
     shutil.move(elsewhere, place.table / P)
-    assert recovered(place.table).state is State.COMPLETED
+    assert recovered(place.table).state is RunState.COMPLETED
     assert not any((place.table / P / name).exists() for name in old)
     place.is_whole()
 
@@ -549,7 +549,7 @@ def test_odd_names_belong_to_nobody(folder: str, place: Place) -> None:
     before = place.read()
     for name in ODD:
         put(os.fsencode(place.table / marker_folder(ts)), name)
-    assert recovered(place.table).state is State.COMPLETED
+    assert recovered(place.table).state is RunState.COMPLETED
     assert not (place.table / marker_folder(ts)).exists()
     scheduled(place.table)
     clustering.execute(request(place.table, Mode.EXECUTE), engine=LocalEngine())
@@ -558,7 +558,7 @@ def test_odd_names_belong_to_nobody(folder: str, place: Place) -> None:
             run(place.table)
         except NothingToDo:
             continue
-    assert validate.validate(ValidateRequest(base_path=str(place.table), options=OPTIONS)).state is State.COMPLETED
+    assert validate.validate(ValidateRequest(base_path=str(place.table), options=OPTIONS)).state is RunState.COMPLETED
     assert place.read() == before
 
 

@@ -14,7 +14,7 @@ from hudi_services.jobs import planned_service
 from hudi_services.jobs.compaction_execution import CompactionExecution
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
-from hudi_services.runs.report import State
+from hudi_services.runs.report import RunState
 from hudi_services.runs.request import CompactionRequest, Mode
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.view import FileGroupId
@@ -87,7 +87,7 @@ def test_a_service_of_ones_own(path: Path) -> None:
     done = planned_service.schedule_and_execute(
         OnePartition, request(path, Mode.SCHEDULE_AND_EXECUTE), None, LocalEngine()
     )
-    assert (done.state, done.groups) == (State.COMPLETED, 1)
+    assert (done.state, done.groups) == (RunState.COMPLETED, 1)
     assert with_logs(path) == before[:1]
     with pytest.raises(NothingToDo, match="no log file"):
         planned_service.schedule(OnePartition, request(path, Mode.SCHEDULE), None)

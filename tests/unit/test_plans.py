@@ -24,10 +24,10 @@ from hudi_services.codecs.compaction_plan import (
     encode_compaction_plan,
 )
 from hudi_services.codecs.rollback_plan import (
+    PartitionRollback,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    RollbackRequest,
     decode_rollback_metadata,
     decode_rollback_plan,
     encode_rollback_metadata,
@@ -92,7 +92,7 @@ def test_other_replace_commits_are_no_clusterings() -> None:
         TEXT,
         TEXT,
         st.lists(
-            st.builds(RollbackRequest, PARTITIONS, MANY_PATHS, NAMES | st.just(""), NAMES | st.just(""), SIZES),
+            st.builds(PartitionRollback, PARTITIONS, MANY_PATHS, NAMES | st.just(""), NAMES | st.just(""), SIZES),
             max_size=3,
         ).map(tuple),
     ),

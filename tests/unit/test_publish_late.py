@@ -15,7 +15,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo, StorageError
 from hudi_services.jobs import clustering, recover
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode, RecoverRequest
 from hudi_services.storage import Storage
 from hudi_services.stores.local import LocalStorage
@@ -87,7 +87,7 @@ def test_nobody_sees_the_plan(way: str, release: str, lock: dict[str, str], tmp_
         seen.extend(len(timeline.read_plan(one).groups) for one in timeline.pending_clusterings())
 
     done = table.cluster(Meanwhile(look), **lock)
-    assert (done.state, done.exit_code, seen) == (State.COMPLETED, 0, [] if way == "STAGED" else [0])
+    assert (done.state, done.exit_code, seen) == (RunState.COMPLETED, 0, [] if way == "STAGED" else [0])
     (told,) = done.tables["publication"]
     assert told["way"] == way.lower() and float(str(told["pending_seconds"])) > 0
     timeline = open_local(table.path).timeline

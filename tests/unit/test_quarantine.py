@@ -17,7 +17,7 @@ from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
@@ -80,10 +80,10 @@ def only_quarantine(path: Path) -> str:
 def test_there_and_back(path: Path) -> None:
     before = tree(path)
     dry = run(path, OrphanFilesMode.FIND)
-    assert (dry.state, dry.reason) == (State.COMPLETED, "dry run: nothing was moved")
+    assert (dry.state, dry.reason) == (RunState.COMPLETED, "dry run: nothing was moved")
     assert tree(path) == before and not (path / QUARANTINE_FOLDER).exists()
     report = run(path, OrphanFilesMode.QUARANTINE)
-    assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 12)
+    assert (report.state, report.files.before, report.files.after) == (RunState.COMPLETED, 12, 12)
     assert report.bytes.before == report.bytes.after
     name = only_quarantine(path)
     assert report.reason == f"moved to the quarantine {name}"
@@ -94,7 +94,7 @@ def test_there_and_back(path: Path) -> None:
     with pytest.raises(NothingToDo, match="there are no orphan files"):
         run(path, OrphanFilesMode.FIND)
     restored = run(path, OrphanFilesMode.RESTORE, quarantine=name)
-    assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
+    assert (restored.state, restored.files.before, restored.files.after) == (RunState.COMPLETED, 12, 12)
     assert tree(path) == before
     assert list_quarantines(open_storage(str(path))) == []
 
@@ -131,7 +131,7 @@ def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
             run(copy, OrphanFilesMode.QUARANTINE, FaultyStorage(str(copy), survived))
         assert_nothing_lost(copy, before)
         try:
-            assert run(copy, OrphanFilesMode.QUARANTINE).state is State.COMPLETED
+            assert run(copy, OrphanFilesMode.QUARANTINE).state is RunState.COMPLETED
         except NothingToDo:
             # Only giving the locks back was cut off.
             assert survived >= total - 4
@@ -141,7 +141,7 @@ def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
         names = sorted(os.listdir(copy / QUARANTINE_FOLDER))
         assert 1 <= len(names) <= 2
         for name in names:
-            assert run(copy, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
+            assert run(copy, OrphanFilesMode.RESTORE, quarantine=name).state is RunState.COMPLETED
         assert tree(copy) == before
         shutil.rmtree(copy)
 
@@ -173,7 +173,7 @@ def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode:
         with pytest.raises(Killed):
             run(copy, mode, FaultyStorage(str(copy), survived), quarantine=name)
         if os.listdir(copy / QUARANTINE_FOLDER):
-            assert run(copy, mode, quarantine=name).state is State.COMPLETED
+            assert run(copy, mode, quarantine=name).state is RunState.COMPLETED
         assert tree(copy) == expected
         assert not os.path.exists(copy / QUARANTINE_FOLDER / name)
         shutil.rmtree(copy)
@@ -185,12 +185,12 @@ def test_a_file_whose_place_is_taken_stays(path: Path) -> None:
     name, first = only_quarantine(path), sorted(n for n in before if n not in tree(path))[1]
     (path / first).write_bytes(b"another")
     report = run(path, OrphanFilesMode.RESTORE, quarantine=name)
-    assert (report.state, report.exit_code, report.files.after) == (State.PARTLY_DONE, 7, 11)
+    assert (report.state, report.exit_code, report.files.after) == (RunState.PARTLY_DONE, 7, 11)
     assert report.warnings == [f"{path / first} exists already"]
     assert report.reason is not None and first in report.reason and name in report.hint
     assert tree(path) == {**before, first: b"another"}
     (path / first).unlink()
-    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is RunState.COMPLETED
     assert tree(path) == before
 
 
@@ -207,7 +207,7 @@ def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> Non
             os.link(staged if staged.exists() else stored, path / file)
         else:
             shutil.copyfile(stored, path / file)
-    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is RunState.COMPLETED
     assert tree(path) == before
 
 
@@ -236,7 +236,7 @@ def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
             return super().read_range(path, start, length)
 
     report = run(path, OrphanFilesMode.RESTORE, Watched(str(path)), quarantine=name)
-    assert report.state is State.PARTLY_DONE and len(report.warnings) == 2
+    assert report.state is RunState.PARTLY_DONE and len(report.warnings) == 2
     assert max(lengths) < 2_000_000 and (path / "p0" / first.name).read_bytes() == large
     assert not first.exists() and second.exists() and shorter.exists()
 
@@ -304,7 +304,7 @@ def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Pat
     with pytest.raises(CorruptFile, match=r"manifest\.json is not a manifest of a quarantine"):
         run(path, OrphanFilesMode.RESTORE, quarantine=name)
     manifest.write_bytes(whole)
-    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is RunState.COMPLETED
     assert rows(open_local(path), open_local(path).view).equals(before)
 
 
@@ -326,11 +326,11 @@ def test_old_quarantines_are_deleted(path: Path) -> None:
     without = tree(path)
     report = run(path, OrphanFilesMode.DELETE, delete_older_than_days=30)
     assert [row["quarantine"] for row in report.tables["quarantines"]] == ["20200101T000000000"]
-    assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 0)
+    assert (report.state, report.files.before, report.files.after) == (RunState.COMPLETED, 12, 0)
     assert sorted(os.listdir(folder)) == sorted([young, "not-ours", "20209999T000000000"])
     with pytest.raises(NothingToDo, match="no quarantine is 30 days old"):
         run(path, OrphanFilesMode.DELETE, delete_older_than_days=30)
-    assert run(path, OrphanFilesMode.DELETE, delete_older_than_days=0).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.DELETE, delete_older_than_days=0).state is RunState.COMPLETED
     assert tree(path) == without
 
 

@@ -15,7 +15,7 @@ from hudi_services.metadata.record_index.locations import (
     encode_location,
     millis_of,
 )
-from hudi_services.metadata.records.schema import stored_schema
+from hudi_services.metadata.records.record_schema import stored_schema
 
 from .tables import RELEASES
 

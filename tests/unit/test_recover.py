@@ -18,7 +18,7 @@ from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsReco
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
 from hudi_services.options import resolve
 from hudi_services.rollback.execution import plan_rollback
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.report_rows import Values
 from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest
 from hudi_services.timeline.instant import Action
@@ -175,7 +175,7 @@ def test_killed_anywhere(release: str, number: int, crash: str, tmp_path: Path) 
         except NothingToDo:
             assert not open_local(path).timeline.pending(), storage.log[survived]
         else:
-            assert report.state is State.COMPLETED, storage.log[survived]
+            assert report.state is RunState.COMPLETED, storage.log[survived]
         is_mended(path, before)
         shutil.rmtree(path)
 
@@ -421,7 +421,7 @@ def test_whoever_finishes_a_rollback_of_its_plan(tmp_path: Path) -> None:
         with pytest.raises(LockBusy):
             rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE))
     # It does not stand in its own way.
-    assert executed(path, FaultyStorage(str(path))).state is State.COMPLETED
+    assert executed(path, FaultyStorage(str(path))).state is RunState.COMPLETED
 
 
 def rollback_of(path: Path, ts: str) -> None:

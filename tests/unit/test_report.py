@@ -17,7 +17,7 @@ from hudi_services.errors import (
     StorageError,
 )
 from hudi_services.options import clustering_keys, file_keys, resolve
-from hudi_services.runs.report import Check, CheckResult, InOut, Report, State, TableFacts
+from hudi_services.runs.report import CheckResult, InOut, NamedCheck, Report, RunState, TableFacts
 from hudi_services.runs.request import ClusteringRequest, Mode
 from hudi_services.runs.retries import run_with_retries
 
@@ -33,7 +33,7 @@ def test_the_document() -> None:
     report.table = TableFacts("/t", "rides", "COPY_ON_WRITE", 9)
     report.groups, report.files, report.bytes, report.rows = 1, InOut(25, 1), InOut(100, 90), InOut(7, 7)
     report.left_out = {"has log files": 2}
-    report.checks.append(Check("row conservation", CheckResult.PASSED, "7 rows"))
+    report.checks.append(NamedCheck("row conservation", CheckResult.PASSED, "7 rows"))
     report.warnings.append("mind the gap")
     with report.phase("rewrite"):
         pass
@@ -54,19 +54,19 @@ def test_the_document() -> None:
 @pytest.mark.parametrize(
     ("error", "state", "code"),
     [
-        (HudiServicesError("x"), State.FAILED, 1),
-        (CorruptFile("x"), State.FAILED, 1),
-        (ConfigError("x"), State.FAILED, 2),
-        (NothingToDo("x"), State.IDLE, 0),
-        (ConflictError("x"), State.FAILED, 4),
-        (LockBusy("x"), State.FAILED, 4),
-        (CheckFailed("x"), State.FAILED, 5),
-        (NeedsRecovery("x"), State.FAILED, 6),
-        (PartlyDone("x"), State.PARTLY_DONE, 7),
-        (ValueError("x"), State.FAILED, 1),
+        (HudiServicesError("x"), RunState.FAILED, 1),
+        (CorruptFile("x"), RunState.FAILED, 1),
+        (ConfigError("x"), RunState.FAILED, 2),
+        (NothingToDo("x"), RunState.IDLE, 0),
+        (ConflictError("x"), RunState.FAILED, 4),
+        (LockBusy("x"), RunState.FAILED, 4),
+        (CheckFailed("x"), RunState.FAILED, 5),
+        (NeedsRecovery("x"), RunState.FAILED, 6),
+        (PartlyDone("x"), RunState.PARTLY_DONE, 7),
+        (ValueError("x"), RunState.FAILED, 1),
     ],
 )
-def test_every_error_ends_a_report(error: Exception, state: State, code: int) -> None:
+def test_every_error_ends_a_report(error: Exception, state: RunState, code: int) -> None:
     report = Report.start(request()).failed(error)
     assert (report.state, report.exit_code) == (state, code)
 
@@ -126,4 +126,4 @@ def test_a_later_try_may_succeed() -> None:
         return Report.start(wanted).completed("20260101000000000")
 
     report = run_with_retries(job, request(), 5, pauses.append)
-    assert (report.state, report.exit_code, report.error, len(pauses)) == (State.COMPLETED, 0, None, 1)
+    assert (report.state, report.exit_code, report.error, len(pauses)) == (RunState.COMPLETED, 0, None, 1)

@@ -13,7 +13,7 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.validate import validate
 from hudi_services.metadata.file_groups.reader import FileGroupReader, PartitionReader
 from hudi_services.options import resolve
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import Mode, ValidateRequest
 
 from .counting_storage import CountingStorage, Request, kind_of, reads_by_kind, repeated, rounds

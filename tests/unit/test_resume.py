@@ -40,7 +40,7 @@ from hudi_services.rollback.execution import roll_back
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.runs.retries import run_with_retries
 from hudi_services.snapshot import Snapshot

@@ -21,7 +21,7 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.options import resolve
 from hudi_services.rollback.execution import plan_rollback
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import IndexRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State

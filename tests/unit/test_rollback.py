@@ -14,7 +14,7 @@ from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsReco
 from hudi_services.jobs import clustering
 from hudi_services.jobs.rollback import rollback
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import Mode
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State

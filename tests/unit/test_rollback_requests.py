@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.codecs.rollback_plan import RollbackRequest
+from hudi_services.codecs.rollback_plan import PartitionRollback
 from hudi_services.commit.markers import marker_folder
 from hudi_services.errors import CorruptFile
 from hudi_services.model import CommitMetadata, WriteStat
@@ -37,7 +37,7 @@ def mark(path: Path, name: str, kind: str) -> None:
     marker.touch()
 
 
-def requests(path: Path, *, using_markers: bool = True) -> list[RollbackRequest]:
+def requests(path: Path, *, using_markers: bool = True) -> list[PartitionRollback]:
     table = open_local(path)
     target = table.timeline.find(T)
     assert target
@@ -50,7 +50,7 @@ def test_log_files_have_create_markers_in_later_versions(tmp_path: Path) -> None
     names = [f"{F}_1-0-1_{T}.parquet", f".{F}_{T}.log.1_1-0-1", f".{F}_{T}.log.2_1-0-1.cdc"]
     for name in names:
         mark(path, name, "CREATE")
-    expected = [RollbackRequest(P, (f"{path}/{P}/{name}",), F, T) for name in names]
+    expected = [PartitionRollback(P, (f"{path}/{P}/{name}",), F, T) for name in names]
     assert requests(path) == sorted(expected, key=str)
     mark(path, f".{F}_{T}.log.3_1-0-1", "APPEND")
     with pytest.raises(CorruptFile, match="APPEND"):
@@ -67,8 +67,8 @@ def test_appends_of_version_6(tmp_path: Path) -> None:
     found = requests(path)
     both = {f".{G}_{OLD}.log.{version}_1-0-1": version for version in (1, 2)}
     assert found == [
-        RollbackRequest(P, (f"{path}/{P}/.{F}_{T}.log.1_1-0-1",)),
-        RollbackRequest(P, (), G, OLD, both),
+        PartitionRollback(P, (f"{path}/{P}/.{F}_{T}.log.1_1-0-1",)),
+        PartitionRollback(P, (), G, OLD, both),
     ]
     (path / P / f".{G}_{OLD}.log.1_1-0-1").unlink()
     (path / P / f".{G}_{OLD}.log.2_1-0-1").unlink()
@@ -92,7 +92,7 @@ def test_an_inflight_delta_commit_of_version_6_without_markers(tmp_path: Path) -
     table.timeline.publish(T, Action.DELTA_COMMIT, State.REQUESTED)
     table.timeline.publish(T, Action.DELTA_COMMIT, State.INFLIGHT, forecast)
     full_path = f"{path}/{P}/{known.file_id}"
-    assert requests(path) == [RollbackRequest(P, (), known.file_id, known.base_instant, {full_path: 1})]
+    assert requests(path) == [PartitionRollback(P, (), known.file_id, known.base_instant, {full_path: 1})]
 
 
 def test_a_compaction_leaves_the_log_files_of_its_slices(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_compaction_leaves_the_log_files_of_its_slices(tmp_path: Path) -> None
     begin(path, Action.COMPACTION)
     for name in (f"{F}_1-0-1_{T}.parquet", f".{F}_{T}.log.1_1-0-1"):
         (path / P / name).touch()
-    assert requests(path) == [RollbackRequest(P, (f"{path}/{P}/{F}_1-0-1_{T}.parquet",))]
+    assert requests(path) == [PartitionRollback(P, (f"{path}/{P}/{F}_1-0-1_{T}.parquet",))]
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -112,7 +112,7 @@ def test_a_completed_commit_names_its_files(release: str, tmp_path: Path) -> Non
     begin(path, commit=CommitMetadata("INSERT", {P: (stat,)}))
     mark(path, f"{G}_1-0-1_{T}.parquet", "CREATE")
     names = [f"{path}/{P}/{one}" for one in (f".{F}_{T}.log.1_1-0-1", name)]
-    assert requests(path) == [RollbackRequest(P, (one,)) for one in names]
+    assert requests(path) == [PartitionRollback(P, (one,)) for one in names]
 
 
 def test_change_data_files_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

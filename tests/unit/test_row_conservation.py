@@ -21,7 +21,7 @@ from hudi_services.jobs import clustering
 from hudi_services.parquet.compression import ParquetCodec
 from hudi_services.parquet.pages import Page, compressed
 from hudi_services.rewriting import copy_plan
-from hudi_services.rows.output import Output, Writer
+from hudi_services.rows.file_output import Output, Writer
 from hudi_services.rows.sorting import RowSorter
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action

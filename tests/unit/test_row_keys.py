@@ -14,11 +14,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hudi_services.derived_indexes.expression_index.times import Zone
+from hudi_services.derived_indexes.expression_index.time_functions import Zone
 from hudi_services.errors import ConfigError, UnsupportedTable
 from hudi_services.keygen.key_forms import shown_form
+from hudi_services.keygen.key_maker import KeyMaker
 from hudi_services.keygen.key_texts import UTC
-from hudi_services.keygen.keys import KeyMaker
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import table_version
 

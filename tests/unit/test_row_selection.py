@@ -202,14 +202,14 @@ def test_a_column_with_more_bytes_than_its_arrays(tmp_path: Path, monkeypatch: p
     """What is given may be dictionaries, and arrays without a limit: their rows are conformed some at a time."""
     monkeypatch.setattr(row_selection, "PART_BYTES", 5000)
     seen = list[int]()
-    conform = hudi_services.writing.schema.WriterSchema.conform
+    conform = hudi_services.writing.writer_schema.WriterSchema.conform
 
     def conformed(self: Any, table: pa.Table, *more: Any) -> pa.Table:
         found = conform(self, table, *more)
         seen.append(found.nbytes)
         return found
 
-    monkeypatch.setattr(hudi_services.writing.schema.WriterSchema, "conform", conformed)
+    monkeypatch.setattr(hudi_services.writing.writer_schema.WriterSchema, "conform", conformed)
     texts = pa.array(["x" * 1000] * 40)
     new = rows(0, 40, 1).drop_columns(["text"]).append_column("text", texts.dictionary_encode())
     new = new.append_column("more", texts.cast(pa.large_string())).append_column("view", texts.cast(pa.string_view()))

@@ -13,7 +13,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.model import FileSlice
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode
 
 from ..tiers import DEEP
@@ -132,7 +132,7 @@ def test_groups_that_others_change(seed: int, tmp_path: Path) -> None:
         assert all(after[name] == content for name, content in before.items() if name.endswith(".parquet"))
     else:
         done = planned.execute(engine)
-        assert (done.exit_code, done.state) == ((7, State.PARTLY_DONE) if touched else (0, State.COMPLETED))
+        assert (done.exit_code, done.state) == ((7, RunState.PARTLY_DONE) if touched else (0, RunState.COMPLETED))
         told = {row["group"]: row["why"] for row in done.tables.get("dropped_groups", ())}
         assert set(told) == set(touched)
         # The sentence names the write, by its instant or by the file that it wrote.

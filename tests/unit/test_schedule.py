@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hudi_services.clustering.eligibility import Reason
+from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.clustering.strategies import STRATEGIES, PlanStrategy
 from hudi_services.clustering.value_ranges import ValueRanges
 from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
@@ -17,11 +17,11 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering, undo
 from hudi_services.metadata.file_groups.reader import FileGroupReader
+from hudi_services.metadata.metadata_table import MetadataTable
 from hudi_services.metadata.records.keys import COLUMN_STATS
-from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import clustering_keys as keys
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode
 from hudi_services.timeline.instant import Action
 
@@ -56,13 +56,13 @@ def test_a_dry_run_writes_nothing_and_says_what_schedule_does(path: Path) -> Non
     before = digest(path)
     dry = schedule(path, dry_run=True)
     assert digest(path) == before
-    assert dry.state is State.COMPLETED and dry.dry_run and dry.exit_code == 0 and dry.instant is None
+    assert dry.state is RunState.COMPLETED and dry.dry_run and dry.exit_code == 0 and dry.instant is None
     slices = [one for some in live_slices(path).values() for one in some]
     verdicts = dry.tables["file_slices"]
     assert {(one["partition"], one["file_id"]) for one in verdicts} == {(one.partition, one.file_id) for one in slices}
     assert len(verdicts) == len(slices) == dry.files.before + sum(dry.left_out.values())
     real = schedule(path)
-    assert real.state is State.REQUESTED and "file_slices" not in real.tables
+    assert real.state is RunState.REQUESTED and "file_slices" not in real.tables
     assert (real.groups, real.files, real.left_out) == (dry.groups, dry.files, dry.left_out)
     assert real.bytes.before == dry.bytes.before and real.bytes.after is None
     plan = open_local(path).timeline.read_plan(open_local(path).timeline.pending_clusterings()[0])
@@ -76,34 +76,34 @@ def test_every_reason_of_a_dry_run(path: Path) -> None:
     schedule(path, {SELECTED: partitions[0]})
     with pytest.raises(NothingToDo) as idle:
         schedule(path, {SELECTED: partitions[0]}, dry_run=True)
-    assert f"{len(live_slices(path)[partitions[0]])} {Reason.PENDING_CLUSTERING.value}" in idle.value.message
+    assert f"{len(live_slices(path)[partitions[0]])} {ClusteringReason.PENDING_CLUSTERING.value}" in idle.value.message
     dry = schedule(path, {SELECTED: ",".join(partitions[:2])}, dry_run=True)
     by_partition = {
         p: {row["reason"] for row in dry.tables["file_slices"] if row["partition"] == p} for p in partitions
     }
-    assert by_partition[partitions[0]] == {Reason.PENDING_CLUSTERING.value}
-    assert by_partition[partitions[1]] == {Reason.PICKED.value}
-    assert all(by_partition[p] == {Reason.FILTERED_OUT.value} for p in partitions[2:])
+    assert by_partition[partitions[0]] == {ClusteringReason.PENDING_CLUSTERING.value}
+    assert by_partition[partitions[1]] == {ClusteringReason.PICKED.value}
+    assert all(by_partition[p] == {ClusteringReason.FILTERED_OUT.value} for p in partitions[2:])
 
 
 def test_an_empty_plan_has_a_report_of_its_own(path: Path) -> None:
     """The reasons of the file slices are told when there is nothing to plan, too."""
     wanted = request(path, Mode.SCHEDULE, {"hoodie.clustering.plan.strategy.small.file.limit": "1"}, dry_run=True)
     seen: list[object] = []
-    with pytest.raises(NothingToDo, match=Reason.TOO_LARGE.value):
+    with pytest.raises(NothingToDo, match=ClusteringReason.TOO_LARGE.value):
         clustering.schedule(dataclasses.replace(wanted, on_report=seen.append))
     (report,) = seen
     assert isinstance(report, Report) and report.dry_run
-    assert {row["reason"] for row in report.tables["file_slices"]} == {Reason.TOO_LARGE.value}
+    assert {row["reason"] for row in report.tables["file_slices"]} == {ClusteringReason.TOO_LARGE.value}
 
 
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_strategy_plans_what_can_be_executed(path: Path, name: str) -> None:
     report = schedule(path, {STRATEGY: name, "hudi.services.clustering.plan.columns": WRITTEN})
-    assert report.state is State.REQUESTED and report.groups
+    assert report.state is RunState.REQUESTED and report.groups
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    assert executed.state is State.COMPLETED and executed.rows.before == executed.rows.after
+    assert executed.state is RunState.COMPLETED and executed.rows.before == executed.rows.after
 
 
 def test_ranges_by_the_index_and_by_the_footers_are_the_same(path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_is_beyond_the_limits_is_said_and_planned_next(path: Path) -> None:
     planned: Counter[tuple[str, str]] = Counter()
     for _ in range(len(live_slices(path))):
         report = schedule(path, limits)
-        left = report.left_out.get(Reason.BUDGET.value, 0)
+        left = report.left_out.get(ClusteringReason.BUDGET.value, 0)
         assert bool(left) == any("are left for the next plan" in warning for warning in report.warnings)
         timeline = open_local(path).timeline
         plans = [timeline.read_plan(instant) for instant in timeline.pending_clusterings()]
@@ -171,7 +171,7 @@ def test_a_budget_below_the_size_of_a_group(path: Path) -> None:
 
 
 def test_a_file_that_no_plan_takes(path: Path) -> None:
-    with pytest.raises(NothingToDo, match=Reason.LARGER_THAN_BUDGET.value):
+    with pytest.raises(NothingToDo, match=ClusteringReason.LARGER_THAN_BUDGET.value):
         schedule(path, {BUDGET: "10"})
 
 
@@ -227,7 +227,7 @@ class Names(PlanStrategy):
 
 
 class Wordless(Huge):
-    left_out = Reason.NOT_CHOSEN  # type: ignore[assignment]
+    left_out = ClusteringReason.NOT_CHOSEN  # type: ignore[assignment]
 
 
 class Generators(PlanStrategy):
@@ -265,7 +265,7 @@ def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: P
     file = path / table.timeline.path(table.timeline.requested_name(instant))
     file.write_bytes(encode_clustering_plan(theirs, table.config.version.release))
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    assert executed.state is State.COMPLETED
+    assert executed.state is RunState.COMPLETED
     assert sum("copies files only without sort columns" in warning for warning in executed.warnings) == warnings
     assert ("sorted" in executed.decoded) == bool(warnings)
 
@@ -283,13 +283,13 @@ def test_single_files_stay_single(path: Path) -> None:
 
 
 def test_groups_may_be_generators(path: Path) -> None:
-    assert schedule(path, {STRATEGY: f"{__name__}:Generators"}).state is State.REQUESTED
+    assert schedule(path, {STRATEGY: f"{__name__}:Generators"}).state is RunState.REQUESTED
 
 
 def test_a_dry_run_of_execution(path: Path) -> None:
     ts, before = schedule(path).instant, digest(path)
     dry = clustering.execute(request(path, Mode.EXECUTE, dry_run=True))
-    assert dry.dry_run and (dry.state, dry.instant) == (State.COMPLETED, ts)
+    assert dry.dry_run and (dry.state, dry.instant) == (RunState.COMPLETED, ts)
     assert digest(path) == before
     done = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert (dry.groups, dry.files, dry.rows) == (done.groups, done.files, done.rows)

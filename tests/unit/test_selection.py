@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.eligibility import Eligibility, Reason
-from hudi_services.clustering.selection import Selection, SizeRules, select
+from hudi_services.clustering.eligibility import ClusteringReason, Eligibility
+from hudi_services.clustering.selection import ClusteringSelection, SizeRules, select
 from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy, SingleFile
 from hudi_services.errors import ConfigError
 from hudi_services.model import BaseFile, FileSlice, LogFile
@@ -32,7 +32,7 @@ def by_size(
     clustering: Collection[tuple[str, str]] = (),
     *,
     strategy: type[PlanStrategy] = BySize,
-) -> Selection:
+) -> ClusteringSelection:
     eligibility = Eligibility(rules.small_file_limit, compacting, clustering)
     return select(slices, strategy(PlanContext(rules.max_group, no_ranges)), rules, eligibility, explain=True)
 
@@ -49,10 +49,10 @@ def test_every_exclusion_has_its_reason() -> None:
     rules = SizeRules(small_file_limit=100)
     selection = by_size({"p": slices}, rules, {("p", "compacting")}, {("p", "clustering")})
     assert dict(selection.reasons) == {
-        Reason.PICKED.value: 3,
-        Reason.TOO_LARGE.value: 1,
-        Reason.PENDING_COMPACTION.value: 1,
-        Reason.PENDING_CLUSTERING.value: 1,
+        ClusteringReason.PICKED.value: 3,
+        ClusteringReason.TOO_LARGE.value: 1,
+        ClusteringReason.PENDING_COMPACTION.value: 1,
+        ClusteringReason.PENDING_CLUSTERING.value: 1,
     }
     # A slice without a base file counts as a whole new file.
     assert [one.file_id for one in selection.groups[0].slices] == ["none", "log", "small"]
@@ -67,14 +67,14 @@ def test_largest_first_and_outputs_by_target_size() -> None:
 
 def test_single_file_groups_can_be_left_out() -> None:
     selection = by_size({"p": [a_slice("a", 30)]}, SizeRules(single_group=False), (), ())
-    assert selection.groups == () and selection.reasons[Reason.SINGLE_FILE.value] == 1
+    assert selection.groups == () and selection.reasons[ClusteringReason.SINGLE_FILE.value] == 1
 
 
 def test_the_cap_on_groups_says_what_it_leaves() -> None:
     slices = {p: [a_slice(f"{p}{i}", 60, p) for i in range(4)] for p in ("p", "q")}
     selection = by_size(slices, SizeRules(max_group=100, max_groups=3), (), ())
     assert len(selection.groups) == 3
-    assert selection.reasons[Reason.GROUP_CAP.value] == 5
+    assert selection.reasons[ClusteringReason.GROUP_CAP.value] == 5
     assert selection.left_out == ("p", "q")
 
 
@@ -86,9 +86,9 @@ def test_every_slice_is_counted_once(sizes: list[int], limit: int, group: int, c
     assert sum(selection.reasons.values()) == len(sizes)
     assert selection.verdicts is not None
     assert sorted(one.slice.file_id for one in selection.verdicts) == sorted(one.file_id for one in slices)
-    assert all((one.group is not None) == (one.reason == Reason.PICKED.value) for one in selection.verdicts)
+    assert all((one.group is not None) == (one.reason == ClusteringReason.PICKED.value) for one in selection.verdicts)
     picked = [one.file_id for planned in selection.groups for one in planned.slices]
-    assert len(picked) == len(set(picked)) == selection.reasons[Reason.PICKED.value]
+    assert len(picked) == len(set(picked)) == selection.reasons[ClusteringReason.PICKED.value]
     assert all(planned.size <= group or len(planned.slices) == 1 for planned in selection.groups)
 
 
@@ -107,10 +107,14 @@ def test_a_budget_takes_what_fits() -> None:
     slices = {p: [a_slice(f"{p}{i}", size, p) for i, size in enumerate(sizes)] for p, sizes in PARTS.items()}
     selection = by_size(slices, SizeRules(max_group=1000, budget=130))
     assert [group.partition for group in selection.groups] == ["p", "r"]
-    assert selection.reasons == {Reason.PICKED.value: 4, Reason.BUDGET.value: 2}
+    assert selection.reasons == {ClusteringReason.PICKED.value: 4, ClusteringReason.BUDGET.value: 2}
     assert selection.left_out == ("q",)
     selection = by_size(slices, SizeRules(max_group=1000, budget=40), strategy=SingleFile)
-    assert selection.reasons == {Reason.PICKED.value: 2, Reason.BUDGET.value: 2, Reason.LARGER_THAN_BUDGET.value: 2}
+    assert selection.reasons == {
+        ClusteringReason.PICKED.value: 2,
+        ClusteringReason.BUDGET.value: 2,
+        ClusteringReason.LARGER_THAN_BUDGET.value: 2,
+    }
 
 
 PARTS = {"p": (50, 50), "q": (30, 20), "r": (10, 20)}

@@ -11,7 +11,7 @@ from hudi_services.hfile.hfile_writer import write_hfile
 from hudi_services.metadata.file_groups.reader import Layer
 from hudi_services.metadata.record_index.locations import Location, encode_location
 from hudi_services.metadata.record_index.shard_entries import LocationNumbers, ShardEntries
-from hudi_services.metadata.records.schema import writer_schema
+from hudi_services.metadata.records.record_schema import writer_schema
 
 SCHEMA = writer_schema("1.2.0", None)
 KEYS = st.text("abü", max_size=3)

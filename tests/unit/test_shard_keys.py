@@ -17,7 +17,7 @@ from hudi_services.metadata.record_index.key_reading import key_tasks
 from hudi_services.metadata.record_index.locations import Location, decode_location
 from hudi_services.metadata.record_index.shard_keys import ShardKeys
 from hudi_services.metadata.record_index.shards import Shards
-from hudi_services.metadata.records.schema import stored_schema
+from hudi_services.metadata.records.record_schema import stored_schema
 from hudi_services.model import BaseFile, FileSlice
 from hudi_services.stores import open_storage
 

@@ -17,7 +17,7 @@ from hudi_services.options import clustering_keys as keys
 from hudi_services.options.option import Phase
 from hudi_services.options.registry import OPTIONS
 from hudi_services.options.resolve import as_text
-from hudi_services.rows.ordering import RowOrder
+from hudi_services.rows.row_order import RowOrder
 from hudi_services.runs.request import Mode
 
 from .tables import RELEASES, digest, open_local, request, rows, unpack
@@ -104,7 +104,7 @@ def test_a_plan_names_no_code(
     assert f"rollback --instant {instant.ts}" in said and not imported.exists()
     # One that somebody trusts is named by him, too.
     before = rows(open_local(path), open_local(path).view)
-    monkeypatch.setattr("hudi_services.rows.ordering.load_class", lambda *_: Descending)
+    monkeypatch.setattr("hudi_services.rows.row_order.load_class", lambda *_: Descending)
     code = run(["execute", "--base-path", str(path), "--hoodie-conf", f"{keys.LAYOUT_STRATEGY.key}={CODE}"])
     assert code == 0
     assert rows(open_local(path), open_local(path).view).equals(before)

@@ -15,7 +15,7 @@ import hudi_services
 from hudi_services.metadata.records.keys import EXPRESSION_INDEX, PARTITION_STATS
 from hudi_services.metadata.records.model import RecordType
 from hudi_services.timeline.instant import Action, State
-from hudi_services.validation.model import Kind
+from hudi_services.validation.model import DifferenceKind
 
 from . import histories
 from .corruptions import Finding, metadata_of, write_own
@@ -50,7 +50,7 @@ def differences(path: Path) -> set[Finding]:
 
 
 def are_narrow(path: Path) -> bool:
-    return {one[1] for one in differences(path)} == {Kind.NARROW_RANGE.value}
+    return {one[1] for one in differences(path)} == {DifferenceKind.NARROW_RANGE.value}
 
 
 def made(path: Path, version: int, kind: str) -> hudi_services.Table:

@@ -15,7 +15,7 @@ from hudi_services.jobs import clean, clustering, recover, validate
 from hudi_services.metadata.records.keys import FILES, RECORD_INDEX
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.options import resolve
-from hudi_services.runs.report import Report, State
+from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import CleanRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.table_config import METADATA_TABLE_FOLDER
 from hudi_services.timeline.instant import Action
@@ -123,7 +123,7 @@ def test_a_log_file_that_lost_a_commit_stops_every_command_and_is_repaired(
     with pytest.raises(CheckFailed):
         validated(path)
     report = validated(path, repair=True)
-    assert report.state is State.COMPLETED
+    assert report.state is RunState.COMPLETED
     assert plan_of(path) == planned
     execute(path)
     for seen in both(path):
@@ -222,7 +222,7 @@ def test_no_source_is_trusted_alone(release: str, lie: str, tmp_path: Path) -> N
     refuses(path, schedule, CheckFailed, name)
     if lie == "invented":
         refuses(path, cleaned, CheckFailed, name)
-    assert validated(path, repair=True).state is State.COMPLETED
+    assert validated(path, repair=True).state is RunState.COMPLETED
     before = rows(open_local(path), listed_view(open_local(path)))
     schedule(path)
     execute(path)

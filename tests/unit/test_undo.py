@@ -17,7 +17,7 @@ from hudi_services.jobs.undo import undo
 from hudi_services.metadata_updates.rollback.lasting import may_be_merged
 from hudi_services.model import CommitMetadata
 from hudi_services.runs.report import Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import Mode
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline

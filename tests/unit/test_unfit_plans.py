@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering.eligibility import Reason
+from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.commit import newest_files
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CorruptFile, HudiServicesError, NothingToDo, UnsupportedTable
@@ -115,7 +115,7 @@ def test_schedule_leaves_out_what_execute_would_refuse(
     files = three_files(path)
     spoil(path / files[1].path)
     report = schedule(path)
-    assert report.left_out == {Reason.UNFIT.value: 1} and report.files.before == 2
+    assert report.left_out == {ClusteringReason.UNFIT.value: 1} and report.files.before == 2
     (warning,) = [one for one in report.warnings if "cannot be rewritten" in one]
     assert says in warning and files[1].name in warning
     assert execute(path).exit_code == 0
@@ -152,7 +152,7 @@ def test_where_nothing_fits_nothing_is_planned(tmp_path: Path) -> None:
     path = tmp_path / "t"
     for file in three_files(path):
         damaged(path / file.path)
-    with pytest.raises(NothingToDo, match=f"3 {Reason.UNFIT.value}"):
+    with pytest.raises(NothingToDo, match=f"3 {ClusteringReason.UNFIT.value}"):
         schedule(path)
 
 

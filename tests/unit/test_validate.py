@@ -39,7 +39,7 @@ from hudi_services.metadata.statistics.values import wrap
 from hudi_services.model import CommitMetadata, FileSlice
 from hudi_services.options import resolve
 from hudi_services.runs.report import CheckResult, Report
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import CleanRequest, ValidateRequest
 from hudi_services.runs.retries import run_with_retries
 from hudi_services.schema.column_type import ColumnType
@@ -52,7 +52,7 @@ from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
 from hudi_services.validation.expected_state import ExpectedState
 from hudi_services.validation.footers import Described, FooterReader, Member
-from hudi_services.validation.model import Doubt, Kind, Severity
+from hudi_services.validation.model import DifferenceKind, Doubt, Severity
 
 from .corruptions import (
     DEAD,
@@ -184,7 +184,13 @@ def test_harmless_differences_fail_only_a_strict_run(release: str, tmp_path: Pat
     assert (report.state, report.exit_code, report.error) == (Outcome.COMPLETED, 0, None)
     assert found(report) == found(report, Severity.HARMLESS) == damage.found
     assert {kind for _, kind, *_ in damage.found} == {
-        kind.value for kind in (Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS, Kind.STALE_STATISTICS)
+        kind.value
+        for kind in (
+            DifferenceKind.WRONG_MINIMUM,
+            DifferenceKind.WRONG_MAXIMUM,
+            DifferenceKind.WRONG_COUNTS,
+            DifferenceKind.STALE_STATISTICS,
+        )
     }
     total = len(report.tables["differences"])
     assert report.reason == f"the metadata table agrees with the table; {total} harmless differences"
@@ -225,7 +231,7 @@ def test_decimals_that_a_compaction_made_bytes(tmp_path: Path) -> None:
     write_own(path, {COLUMN_STATS: [gone[0], wrong]})
     assert {(kind, file) for _, kind, _, file, _ in found(run(path))} == {
         (kind.value, prices[0].file_name)
-        for kind, side in ((Kind.WRONG_MINIMUM, "minimum"), (Kind.WRONG_MAXIMUM, "maximum"))
+        for kind, side in ((DifferenceKind.WRONG_MINIMUM, "minimum"), (DifferenceKind.WRONG_MAXIMUM, "maximum"))
         if getattr(other, side) != getattr(compacted[0], side)
     }
     assert run(path, repair=True).exit_code == run(path).exit_code == 0
@@ -284,7 +290,7 @@ def test_wrong_pairs_of_a_secondary_index_are_found_and_mended(
     index = with_secondary_index(path, column, version)
     rows = pq.read_table(path, columns=["_hoodie_record_key"], partitioning=None).num_rows
     report = run(path)
-    assert {kind for kind, *_ in found_keys(report)} == {Kind.KEY_MISSING.value}
+    assert {kind for kind, *_ in found_keys(report)} == {DifferenceKind.KEY_MISSING.value}
     assert 0 < len(report.tables["differences"]) <= rows
     assert run(path, repair=True).exit_code == run(path).exit_code == 0
 
@@ -294,7 +300,7 @@ def test_wrong_pairs_of_a_secondary_index_are_found_and_mended(
     assert found_keys(report) == damage.keys
     assert len(report.tables["differences"]) == 10
     harmless = [row["kind"] for row in report.tables["differences"] if row["severity"] == Severity.HARMLESS.value]
-    assert harmless == 5 * [Kind.DEAD_KEY.value]
+    assert harmless == 5 * [DifferenceKind.DEAD_KEY.value]
     report = run(path, repair=True)
     assert report.tables["repaired"] == [{"metadata_partition": index, "records": 10}]
     assert run(path).exit_code == 0
@@ -340,11 +346,11 @@ def test_a_file_that_was_deleted_or_changed_on_storage(release: str, tmp_path: P
     report = run(path)
     stats = {d for d in found(report) if d[0] == COLUMN_STATS}
     assert found(report) - stats == {
-        (FILES, Kind.STALE_FILE.value, P, gone.name, None),
-        (FILES, Kind.WRONG_SIZE.value, P, broken.name, None),
+        (FILES, DifferenceKind.STALE_FILE.value, P, gone.name, None),
+        (FILES, DifferenceKind.WRONG_SIZE.value, P, broken.name, None),
     }
     assert {(kind, file) for _, kind, _, file, _ in stats} == (
-        set() if release == "0.15.0" else {(Kind.STALE_STATISTICS.value, gone.name)}
+        set() if release == "0.15.0" else {(DifferenceKind.STALE_STATISTICS.value, gone.name)}
     )
     assert {name for _, name, _ in unsure(report)} == (set() if release == "0.15.0" else {broken.name})
     run(path, repair=True)
@@ -514,7 +520,7 @@ def test_the_next_commit_rolls_a_killed_repair_back(release: str, tmp_path: Path
     cluster(tmp_path / "copy")
     metadata = open_metadata(tmp_path / "copy")
     assert not metadata.timeline.pending() and metadata.timeline.find(pending.ts) is None
-    assert found(run(tmp_path / "copy")) == {(FILES, Kind.FILE_MISSING.value, P, old.name, None)}
+    assert found(run(tmp_path / "copy")) == {(FILES, DifferenceKind.FILE_MISSING.value, P, old.name, None)}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -525,16 +531,16 @@ def test_above_a_base_file(release: str, tmp_path: Path) -> None:
     big, stale, missing = sorted(listing)[:3]
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(7)})]})
     compact(path)
-    assert found(run(path)) == {(FILES, Kind.STALE_FILE.value, P, DEAD, None)}
+    assert found(run(path)) == {(FILES, DifferenceKind.STALE_FILE.value, P, DEAD, None)}
     entries = {DEAD: FileEntry(8), big: FileEntry(listing[big] + 1), missing: GONE}
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, entries)]})
     (path / P / stale).unlink()
     wrong = found(run(path))
     assert {(kind, file) for index, kind, _, file, _ in wrong if index == FILES} == {
-        (Kind.STALE_FILE.value, DEAD),
-        (Kind.WRONG_SIZE.value, big),
-        (Kind.FILE_MISSING.value, missing),
-        (Kind.STALE_FILE.value, stale),
+        (DifferenceKind.STALE_FILE.value, DEAD),
+        (DifferenceKind.WRONG_SIZE.value, big),
+        (DifferenceKind.FILE_MISSING.value, missing),
+        (DifferenceKind.STALE_FILE.value, stale),
     }
     report = run(path, repair=True)
     assert (report.exit_code, found(report)) == (0, set())
@@ -548,7 +554,7 @@ def test_a_size_that_is_too_big_in_a_base_file_is_left(release: str, tmp_path: P
     name, size = sorted(metadata_of(open_local(path)).files_partition()[P].items())[0]
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {name: FileEntry(size + 1)})]})
     compact(path)
-    left = {(FILES, Kind.WRONG_SIZE.value, P, name, None)}
+    left = {(FILES, DifferenceKind.WRONG_SIZE.value, P, name, None)}
     report = run(path, repair=True)
     assert (report.exit_code, found(report)) == (CheckFailed.exit_code, left)
     assert "rebuild" in report.hint
@@ -580,7 +586,7 @@ def test_statistics_above_a_base_file(release: str, tmp_path: Path) -> None:
         assert run(path).exit_code == (CheckFailed.exit_code if harms else 0)
         assert run(path, strict=True).exit_code == CheckFailed.exit_code
         report = run(path, repair=True, strict=True)
-        left = {(COLUMN_STATS, Kind.WRONG_MINIMUM.value, P, name, "ts")}
+        left = {(COLUMN_STATS, DifferenceKind.WRONG_MINIMUM.value, P, name, "ts")}
         stays = from_base and release == "0.15.0"
         assert (report.exit_code, found(report)) == ((7, left) if stays else (0, set()))
 
@@ -595,11 +601,11 @@ def test_what_hudi_says_of_row_groups_with_nothing_but_nulls(tmp_path: Path) -> 
     all_null = replace(true, minimum=None, maximum=None, null_count=true.value_count)
     for right, stored, row_groups, kinds in (
         (true, replace(true, minimum=0.0), 2, []),
-        (true, replace(true, minimum=0.0), 1, [Kind.WRONG_MINIMUM]),
-        (true, replace(true, minimum=-1.0), 2, [Kind.WRONG_MINIMUM]),
-        (true, replace(true, maximum=0.0), 2, [Kind.WRONG_MAXIMUM]),
+        (true, replace(true, minimum=0.0), 1, [DifferenceKind.WRONG_MINIMUM]),
+        (true, replace(true, minimum=-1.0), 2, [DifferenceKind.WRONG_MINIMUM]),
+        (true, replace(true, maximum=0.0), 2, [DifferenceKind.WRONG_MAXIMUM]),
         (all_null, replace(all_null, minimum=0.0, maximum=0.0), 1, []),
-        (all_null, replace(all_null, minimum=0.0, maximum=1.0), 1, [Kind.WRONG_MAXIMUM]),
+        (all_null, replace(all_null, minimum=0.0, maximum=1.0), 1, [DifferenceKind.WRONG_MAXIMUM]),
     ):
         write_own(path, {COLUMN_STATS: [replace(stored, tight=True)]})
         current = open_local(path)

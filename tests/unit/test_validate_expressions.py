@@ -12,10 +12,10 @@ from hudi_services.jobs.validate import validate
 from hudi_services.metadata.records.keys import bloom_filter_key, column_stats_key
 from hudi_services.metadata.records.model import BloomRecord, Record, RecordType, StatsRecord
 from hudi_services.options import resolve
-from hudi_services.runs.report import State as Outcome
+from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import ValidateRequest
 from hudi_services.runs.retries import run_with_retries
-from hudi_services.validation.model import Kind
+from hudi_services.validation.model import DifferenceKind
 
 from .corruptions import DEAD, Damage, do_damage
 from .metadata_tables import compact, open_metadata
@@ -68,22 +68,22 @@ def damage(path: Path) -> Damage:
     of_files = sorted((one for one in stored if one.file_name in live), key=lambda one: one.file_name)
     (range_,) = (one for one in stored if one.type is RecordType.PARTITION_STATS and one.file_name == "p1")
 
-    def wrong(record: StatsRecord, kind: Kind, **changes: object) -> None:
+    def wrong(record: StatsRecord, kind: DifferenceKind, **changes: object) -> None:
         # So that it stands as it is, above the base file.
         gone = replace(record, minimum=None, maximum=None, deleted=True)
         made.record(index, gone, replace(record, tight=True, **changes))  # type: ignore[arg-type]
         made.expect(index, kind, live[record.file_name], record.file_name, column)
 
-    wrong(of_files[0], Kind.WRONG_MINIMUM, minimum="2023-01-01")
-    wrong(of_files[1], Kind.WRONG_MAXIMUM, maximum="2024-01-01")
-    wrong(of_files[2], Kind.WRONG_COUNTS, null_count=1)
+    wrong(of_files[0], DifferenceKind.WRONG_MINIMUM, minimum="2023-01-01")
+    wrong(of_files[1], DifferenceKind.WRONG_MAXIMUM, maximum="2024-01-01")
+    wrong(of_files[2], DifferenceKind.WRONG_COUNTS, null_count=1)
     made.delete(index, of_files[3].key)
-    made.expect(index, Kind.STATISTICS_MISSING, live[of_files[3].file_name], of_files[3].file_name, column)
+    made.expect(index, DifferenceKind.STATISTICS_MISSING, live[of_files[3].file_name], of_files[3].file_name, column)
     dead = replace(of_files[0], key=column_stats_key(column, "p0", DEAD), file_name=DEAD)
     made.record(index, dead)
-    made.expect(index, Kind.STALE_STATISTICS, None, DEAD, column)
+    made.expect(index, DifferenceKind.STALE_STATISTICS, None, DEAD, column)
     made.record(index, replace(range_, maximum=range_.minimum, tight=True))
-    made.expect(index, Kind.NARROW_RANGE, "p1", None, column)
+    made.expect(index, DifferenceKind.NARROW_RANGE, "p1", None, column)
     _damage_blooms(made, live)
     return made
 
@@ -91,7 +91,7 @@ def damage(path: Path) -> Damage:
 def _damage_blooms(made: Damage, live: dict[str, str]) -> None:
     a, b = sorted(live)[:2]
     made.delete(BLOOM, bloom_filter_key(live[a], a))
-    made.expect(BLOOM, Kind.BLOOM_MISSING, live[a], a, "name")
+    made.expect(BLOOM, DifferenceKind.BLOOM_MISSING, live[a], a, "name")
     other = BloomSettings(1000).new_filter(1)
     other.add(pa.array(["nobody"]))
     bits = other.serialize().encode()
@@ -100,8 +100,8 @@ def _damage_blooms(made: Damage, live: dict[str, str]) -> None:
         BloomRecord(bloom_filter_key("p0", DEAD), other.type_code, "1", bits),
     ]
     made.record(BLOOM, *records)
-    made.expect(BLOOM, Kind.WRONG_BLOOM, live[b], b, "name")
-    made.expect(BLOOM, Kind.STALE_BLOOM, None, None, "name")
+    made.expect(BLOOM, DifferenceKind.WRONG_BLOOM, live[b], b, "name")
+    made.expect(BLOOM, DifferenceKind.STALE_BLOOM, None, None, "name")
 
 
 @pytest.mark.parametrize("compacted", [False, True])

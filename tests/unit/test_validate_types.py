@@ -16,7 +16,7 @@ import pytest
 
 from hudi_services.metadata.records.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
 from hudi_services.metadata.records.model import RecordType, StatsRecord
-from hudi_services.validation.model import Kind
+from hudi_services.validation.model import DifferenceKind
 
 from .corruptions import Damage, do_damage, metadata_of
 from .tables import open_local, unpack
@@ -96,10 +96,10 @@ def _drop_range(file: Path, column: str) -> None:
     file.write_bytes(data[: len(data) - 8 - length] + footer.as_file()[4:])
 
 
-FAULTS: dict[str, tuple[Kind, Kind, Callable[[StatsRecord], dict[str, Any]]]] = {
-    "minimum": (Kind.WRONG_MINIMUM, Kind.NARROW_RANGE, lambda one: {"minimum": one.maximum}),
-    "maximum": (Kind.WRONG_MAXIMUM, Kind.NARROW_RANGE, lambda one: {"maximum": one.minimum}),
-    "nulls": (Kind.WRONG_COUNTS, Kind.WRONG_COUNTS, lambda one: {"null_count": 0}),
+FAULTS: dict[str, tuple[DifferenceKind, DifferenceKind, Callable[[StatsRecord], dict[str, Any]]]] = {
+    "minimum": (DifferenceKind.WRONG_MINIMUM, DifferenceKind.NARROW_RANGE, lambda one: {"minimum": one.maximum}),
+    "maximum": (DifferenceKind.WRONG_MAXIMUM, DifferenceKind.NARROW_RANGE, lambda one: {"maximum": one.minimum}),
+    "nulls": (DifferenceKind.WRONG_COUNTS, DifferenceKind.WRONG_COUNTS, lambda one: {"null_count": 0}),
 }
 """What a look finds in the statistics of files, and in those of partitions."""
 
@@ -122,7 +122,7 @@ def test_a_wrong_record_of_any_type_is_found_and_mended(index: str, fault: str, 
             continue
         if fault == "missing":
             damage.delete(index, record.key)
-            damage.expect(index, Kind.STATISTICS_MISSING, *place, record.column)
+            damage.expect(index, DifferenceKind.STATISTICS_MISSING, *place, record.column)
             continue
         of_file, of_partition, changes = FAULTS[fault]
         gone = replace(record, minimum=None, maximum=None, deleted=True)
@@ -147,10 +147,10 @@ def test_a_wrong_range_of_an_expression_is_found_and_mended(release: str, fault:
         for record in metadata.reader(index).scan():
             if not isinstance(record, StatsRecord) or record.type is not RecordType.PARTITION_STATS:
                 continue
-            kind = Kind.NARROW_RANGE
+            kind = DifferenceKind.NARROW_RANGE
             if fault == "missing":
                 damage.delete(index, record.key)
-                kind = Kind.STATISTICS_MISSING
+                kind = DifferenceKind.STATISTICS_MISSING
             else:
                 gone = replace(record, minimum=None, maximum=None, deleted=True)
                 damage.record(index, gone, replace(record, tight=True, **FAULTS[fault][2](record)))

@@ -19,7 +19,7 @@ from hudi_services.stores import open_storage
 from hudi_services.table.partition_metafile import create_metafiles
 from hudi_services.writing.kept_rows import divided
 from hudi_services.writing.row_store import Place, RowStore
-from hudi_services.writing.schema import ROW_META_COLUMNS, WriterSchema
+from hudi_services.writing.writer_schema import ROW_META_COLUMNS, WriterSchema
 
 ROWS = pa.table({"id": ["a", "b"], "ts": pa.array([1, 2], pa.int64()), "x": [1.5, None], "text": ["one", "two"]})
 

@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 from ...errors import UnsupportedTable
 from ...schema.arrow_types import arrow_type
 from ...schema.column_type import ColumnType, Kind
-from . import texts, times
-from .times import Zone
+from . import text_functions as texts
+from . import time_functions as times
+from .time_functions import Zone
 
 _INT_TEXT_LIMIT = 1 << 31
 _KINDS = (

@@ -104,17 +104,19 @@ def _of_log(task: ExpressionTask, file: LogFile) -> dict[str, ExpressionRecord]:
     return {one.index.partition: collector.record() for one, collector in zip(ranges, collectors, strict=True)}
 
 
-def _check_type(leaf: Node, one: Computation, where: str) -> None:
+def _check_type(leaf: Node, computation: Computation, where: str) -> None:
     own = parquet_type(leaf)
-    if not is_computed_as(own.kind, one.column.kind):
-        raise refused(one.index.partition, f"{leaf.name} is of type {own} in {where}, not {one.column}")
+    if not is_computed_as(own.kind, computation.column.kind):
+        raise refused(computation.index.partition, f"{leaf.name} is of type {own} in {where}, not {computation.column}")
 
 
-def _apply(expression: Expression, values: pa.Array, one: Computation, path: str) -> pa.Array:
+def _apply(expression: Expression, values: pa.Array, computation: Computation, path: str) -> pa.Array:
     try:
         return expression.apply(values)
     except UnsupportedTable as e:
-        raise refused(one.index.partition, f"{one.index.function}({one.index.column}) in {path}: {e}") from e
+        raise refused(
+            computation.index.partition, f"{computation.index.function}({computation.index.column}) in {path}: {e}"
+        ) from e
 
 
 class _Collector(Protocol):
@@ -165,10 +167,10 @@ class _Range:
 class _Filter:
     """The bloom filter of the values of one file."""
 
-    def __init__(self, task: ExpressionTask, one: Computation, bound: ColumnType, rows: int) -> None:
+    def __init__(self, task: ExpressionTask, computation: Computation, bound: ColumnType, rows: int) -> None:
         self._task = task
         self._bound = bound
-        self._filter = one.bloom.new_filter(rows)
+        self._filter = computation.bloom.new_filter(rows)
 
     def add(self, values: pa.Array) -> None:
         self._filter.add(as_texts(values, self._bound))
@@ -178,6 +180,10 @@ class _Filter:
         return BloomRecord(key, self._filter.type_code, self._task.instant, self._filter.serialize().encode())
 
 
-def _collector(task: ExpressionTask, one: Computation, rows: int) -> _Collector:
-    bound = one.expression().result
-    return _Range(task.file, one.index, bound) if one.index.kind == COLUMN_STATS else _Filter(task, one, bound, rows)
+def _collector(task: ExpressionTask, computation: Computation, rows: int) -> _Collector:
+    bound = computation.expression().result
+    return (
+        _Range(task.file, computation.index, bound)
+        if computation.index.kind == COLUMN_STATS
+        else _Filter(task, computation, bound, rows)
+    )

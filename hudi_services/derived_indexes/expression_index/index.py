@@ -23,6 +23,7 @@ import pyarrow as pa
 from ...base_files.bloom import DYNAMIC, BloomSettings
 from ...errors import ConfigError, UnsupportedTable
 from ...limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
+from ...metadata.metadata_table import MetadataTable
 from ...metadata.records.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -32,13 +33,12 @@ from ...metadata.records.keys import (
 )
 from ...metadata.records.model import BloomRecord, StatsRecord
 from ...metadata.statistics.indexed_columns import is_typed, read_definitions
-from ...metadata.table import MetadataTable
 from ...options.value_types import integer
 from ...paths import bare_name
 from ...schema.column_type import ColumnType, Kind
 from ...schema.table_schema import META_COLUMNS, TableSchema
 from .expressions import Expression, NotComputed, as_texts, compile_expression
-from .times import Zone
+from .time_functions import Zone
 
 _EXPRESSION = "expr"
 _BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")

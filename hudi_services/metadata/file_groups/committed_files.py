@@ -121,13 +121,13 @@ class CommittedFiles:
             if not present.came_after(one.write):
                 self._tell(one, problem)
 
-    def check_blocks(self, found: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
-        """Check that the blocks `found` in log files hold what was committed; `counted` are the blocks that are read.
+    def check_blocks(self, blocks_of_logs: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
+        """Check that the blocks of log files hold what was committed; `counted` are the blocks that are read.
 
         Raises what `on_damage` raises.
         """
         read = {id(block) for block in counted}
-        for log, blocks in found.items():
+        for log, blocks in blocks_of_logs.items():
             for one in self._by_path.get(log.path, ()):
                 written = [block for block in blocks if one.start <= block.offset < one.end]
                 if not written:
@@ -135,39 +135,39 @@ class CommittedFiles:
                 elif any(id(block) not in read or block.instant != one.write.ts for block in written):
                     self._tell_log(one, "holds a block that is not whole")
 
-    def _problem(self, one: CommittedFile, slices: Mapping[str, FileSlice]) -> str:
+    def _problem(self, file: CommittedFile, slices: Mapping[str, FileSlice]) -> str:
         """The problem of a committed file, "" when readers have the file or no longer need it."""
-        found = slices.get(one.file.file_id)
+        found = slices.get(file.file.file_id)
         if found is None:
             return _WHOLE_GROUP
         base = found.base_file
-        if isinstance(one.file, BaseFile):
-            if base is None or base.instant < one.file.instant:
+        if isinstance(file.file, BaseFile):
+            if base is None or base.instant < file.file.instant:
                 return "is missing"
-            return "is cut off" if base.name == one.file.name and base.size < one.end else ""
-        if base is not None and self._naming.is_merged(one.file, one.write, base.instant):
+            return "is cut off" if base.name == file.file.name and base.size < file.end else ""
+        if base is not None and self._naming.is_merged(file.file, file.write, base.instant):
             return ""
-        stored = next((log for log in found.log_files if log.name == one.file.name), None)
+        stored = next((log for log in found.log_files if log.name == file.file.name), None)
         if stored is None:
             return "is missing"
-        return "is cut off" if stored.size < one.end else ""
+        return "is cut off" if stored.size < file.end else ""
 
-    def _tell(self, one: CommittedFile, problem: str) -> None:
+    def _tell(self, file: CommittedFile, problem: str) -> None:
         timeline, root = self._timeline, self._timeline.storage.root
-        if timeline.storage.head(timeline.path(one.write.file_name)) is None:
+        if timeline.storage.head(timeline.path(file.write.file_name)) is None:
             raise Outdated(f"{root}: the metadata table was changed while it was read", hint="run the command again")
-        if isinstance(one.file, LogFile) and problem != _WHOLE_GROUP:
-            self._tell_log(one, problem)
+        if isinstance(file.file, LogFile) and problem != _WHOLE_GROUP:
+            self._tell_log(file, problem)
             return
         raise CorruptFile(
-            f"{root}/{METADATA_TABLE_FOLDER}/{one.file.path} {problem}, although the {one.write.action.value} "
-            f"{one.write.ts} that wrote it is completed",
+            f"{root}/{METADATA_TABLE_FOLDER}/{file.file.path} {problem}, although the {file.write.action.value} "
+            f"{file.write.ts} that wrote it is completed",
             hint=REBUILD_HINT,
         )
 
-    def _tell_log(self, one: CommittedFile, problem: str) -> None:
-        if one.file.path not in self._repaired:
-            self._on_damage(DamagedLog(one.file.partition, one.file.name, one.write.ts, problem))
+    def _tell_log(self, file: CommittedFile, problem: str) -> None:
+        if file.file.path not in self._repaired:
+            self._on_damage(DamagedLog(file.file.partition, file.file.name, file.write.ts, problem))
 
 
 def _needed(timeline: Timeline, naming: LogNaming) -> Iterable[Instant]:

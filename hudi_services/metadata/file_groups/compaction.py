@@ -26,8 +26,8 @@ from ...paths import bare_name
 from ...table.partitions import Files
 from ...timeline.compaction_trigger import Trigger
 from ...timeline.instant import Action, Instant, State
+from ..metadata_table import MetadataTable
 from ..statistics.indexed_columns import typed_among
-from ..table import MetadataTable
 from .merged_base import MergedBase, MergeTask
 
 _SUFFIX = "001"
@@ -169,15 +169,21 @@ def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[M
         )
 
 
-def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> FileSlice:
+def _slice(metadata: MetadataTable, operation: CompactionOperation, sizes: Files) -> FileSlice:
     """The slice of the files that the plan names, without log files that were written since."""
     try:
-        base = parse_base_file(one.partition, one.base_file, sizes[one.base_file]) if one.base_file else None
-        logs = tuple(parse_log_file(one.partition, name, sizes[name]) for name in one.log_files)
+        base = (
+            parse_base_file(operation.partition, operation.base_file, sizes[operation.base_file])
+            if operation.base_file
+            else None
+        )
+        logs = tuple(parse_log_file(operation.partition, name, sizes[name]) for name in operation.log_files)
     except KeyError as e:
-        full_path = metadata.storage.full_path(metadata.path(one.partition, e.args[0]))
+        full_path = metadata.storage.full_path(metadata.path(operation.partition, e.args[0]))
         raise CorruptFile(f"{full_path} is missing, and the pending compaction needs it") from e
-    return FileSlice(one.partition, one.file_id, one.base_instant, base, tuple(log for log in logs if log))
+    return FileSlice(
+        operation.partition, operation.file_id, operation.base_instant, base, tuple(log for log in logs if log)
+    )
 
 
 def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partitions: Iterable[str]) -> None:

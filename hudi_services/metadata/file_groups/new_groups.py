@@ -25,8 +25,8 @@ from ...table.log_naming import INITIALISATION, LogNaming
 from ...table.partition_metafile import metafile
 from ...timeline.active import Timeline
 from ...timeline.instant import Action, State
+from ..metadata_table import MetadataTable
 from ..records.keys import group_id
-from ..table import MetadataTable
 
 _NO_TASK = "0-0-0"
 _OPERATION = "BULK_INSERT_PREPPED"

@@ -61,10 +61,10 @@ def spread(name: str, keys: pa.ChunkedArray, count: int) -> Positions:
     return found
 
 
-def _compare(name: str, keys: pa.ChunkedArray, count: int, found: Positions) -> None:
+def _compare(name: str, keys: pa.ChunkedArray, count: int, positions: Positions) -> None:
     rows = np.arange(0, len(keys), _SAMPLE_EVERY)
     sample = keys.take(pa.array(rows))
-    wrong = np.flatnonzero(file_group_indexes(sample, count) != found[rows])
+    wrong = np.flatnonzero(file_group_indexes(sample, count) != positions[rows])
     if len(wrong):
         raise CheckFailed(
             f"the hash {name} puts the key {sample[int(wrong[0])].as_py()!r} where Hudi does not look for it: "

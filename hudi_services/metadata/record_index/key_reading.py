@@ -40,7 +40,7 @@ class KeyReader(Protocol):
 class KeySource(Protocol):
     """Opens slices for their keys."""
 
-    def open(self, one: FileSlice) -> KeyReader: ...
+    def open(self, file_slice: FileSlice) -> KeyReader: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +156,5 @@ def _shards(task: KeyTask, number: int, keys: pa.ChunkedArray) -> npt.NDArray[np
     return of_partition[spread(task.hash_name, hashed, len(of_partition))]
 
 
-def _location(one: FileSlice, instant_millis: int) -> Location:
-    return Location(one.partition, one.file_id, instant_millis)
+def _location(file_slice: FileSlice, instant_millis: int) -> Location:
+    return Location(file_slice.partition, file_slice.file_id, instant_millis)

@@ -52,7 +52,7 @@ class IndexLogTask:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedKeys:
+class IndexDelta:
     """Keys of `index` that have a new location, in runs by `shards` as of the time when the runs were written.
 
     `write` runs the tasks and returns the size in bytes of the file of each task. `old_runs` are the keys before the
@@ -87,7 +87,7 @@ class MovedKeys:
 
 
 def write_index_logs(tasks: Sequence[IndexLogTask]) -> list[int]:
-    """Write the files of all tasks, one after the other in this process: a `MovedKeys.write` without an engine."""
+    """Write the files of all tasks, one after the other in this process: a `IndexDelta.write` without an engine."""
     return [write_index_log(task, "") for task in tasks]
 
 

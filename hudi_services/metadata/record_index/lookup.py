@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...base_files.key_sort import SortedRows, sort_keys
+from ...base_files.key_sort import SortedBinary, sort_keys
 from ...codecs.java_hash import file_group_indexes
 from ...hfile.hfile_reader import HFileReader
 from ...options import index_keys, value_of
 from ..file_groups.reader import FileGroupReader
+from ..metadata_table import MetadataTable
 from ..records.keys import RECORD_INDEX
-from ..table import MetadataTable
 from .locations import Location, decode_locations
 from .shards import Shards
 
@@ -40,10 +40,10 @@ class AccessRule:
     scan_share: float = value_of(index_keys.LOOKUP_SCAN_SHARE)
     """As measured (docs/indexing.md): RFC-08 says 0.3, of blocks that are not compressed."""
 
-    def seeks(self, reader: HFileReader, wanted: int) -> bool:
+    def seeks(self, reader: HFileReader, keys: int) -> bool:
         if self.access is not Access.AUTO:
             return self.access is Access.SEEK
-        return wanted < self.scan_share * reader.entry_count
+        return keys < self.scan_share * reader.entry_count
 
 
 @dataclass(slots=True)
@@ -75,9 +75,9 @@ def look_up(metadata: MetadataTable, keys: pa.Array, rule: AccessRule | None = N
 
 
 def _look_into(
-    group: FileGroupReader, keys: pa.Array, rows: npt.NDArray[np.int64], rule: AccessRule, found: Locations
+    group: FileGroupReader, keys: pa.Array, rows: npt.NDArray[np.int64], rule: AccessRule, known: Locations
 ) -> None:
-    """Fill `found` for the keys of one shard, whose positions are `rows`."""
+    """Fill `known` for the keys of one shard, whose positions are `rows`."""
     order = sort_keys(keys)
     wanted, rows = keys.take(order).cast(pa.binary()), rows[order.to_numpy()]
     for deleted, reader, schema, path in group.newest_first():
@@ -89,26 +89,26 @@ def _look_into(
             decided |= pc.is_in(wanted, gone).to_numpy(zero_copy_only=False)
         if reader is not None and schema is not None:
             seeks = rule.seeks(reader, len(wanted))
-            found.seeks, found.scans = found.seeks + seeks, found.scans + (not seeks)
+            known.seeks, known.scans = known.seeks + seeks, known.scans + (not seeks)
             values = _values(reader, wanted, seeks)
             there = values.is_valid().to_numpy(zero_copy_only=False)
             indices, locations = decode_locations(values.filter(pa.array(there)), schema, path)
-            found.positions[rows[there]] = indices.to_numpy() + len(found.locations)
-            found.locations += locations
+            known.positions[rows[there]] = indices.to_numpy() + len(known.locations)
+            known.locations += locations
             decided |= there
         wanted, rows = wanted.filter(pa.array(~decided)), rows[~decided]
 
 
-def _values(reader: HFileReader, wanted: pa.Array, seek: bool) -> pa.Array:
-    """The value of each of the ascending `wanted` rows, null where there is none."""
-    sought = SortedRows(wanted)
+def _values(reader: HFileReader, rows_at: pa.Array, seek: bool) -> pa.Array:
+    """The value of each of the ascending `rows_at` rows, null where there is none."""
+    sought = SortedBinary(rows_at)
     parts: list[pa.Array] = []
     at = 0
     for rows, values in reader.columns_with(sought) if seek else reader.scan_columns():
         if not len(rows):
             continue
         begin, end = sought.between(rows[0].as_py(), rows[-1].as_py(), at)
-        parts += [pa.nulls(begin - at, pa.binary()), values.take(pc.index_in(wanted[begin:end], value_set=rows))]
+        parts += [pa.nulls(begin - at, pa.binary()), values.take(pc.index_in(rows_at[begin:end], value_set=rows))]
         at = end
-    parts.append(pa.nulls(len(wanted) - at, pa.binary()))
+    parts.append(pa.nulls(len(rows_at) - at, pa.binary()))
     return pa.concat_arrays(parts)

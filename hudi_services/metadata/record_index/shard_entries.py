@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...base_files.key_sort import SortedRows, sort_keys
+from ...base_files.key_sort import SortedBinary, sort_keys
 from ...codecs.avro import AvroSchema
 from ..file_groups.reader import FileGroupReader, Layer
 from ..records.codec import decode_record
@@ -28,7 +28,7 @@ Decode = Callable[[pa.Array, AvroSchema, str], Places]
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class NumberedKeys:
     """Ascending binary keys, and the number that stands for the value of each."""
 
     keys: pa.Array
@@ -74,7 +74,7 @@ class ShardEntries:
     group: FileGroupReader
     decode: Decode
 
-    def read(self) -> Iterator[Entries]:
+    def read(self) -> Iterator[NumberedKeys]:
         """All entries, in ascending order of the keys. Raises CorruptFile and StorageError."""
         streams = [_Stream(layer, self.decode) for layer in self.group.newest_first()][::-1]
         while streams := [one for one in streams if not one.is_done]:
@@ -88,20 +88,20 @@ class _Stream:
 
     def __init__(self, layer: Layer, decode: Decode) -> None:
         deleted, reader, schema, path = layer
-        self._pieces: Iterator[Entries] = iter(())
-        self._piece: Entries | None = None
+        self._pieces: Iterator[NumberedKeys] = iter(())
+        self._piece: NumberedKeys | None = None
         self._at = 0
         self.low: bytes | None
         """The next key, or an earlier one; None when nothing is left."""
         if reader is not None and schema is not None:
             pieces = ((keys, values) for keys, values in reader.scan_columns() if len(keys))
-            self._pieces = (Entries(keys, decode(values, schema, path)) for keys, values in pieces)
+            self._pieces = (NumberedKeys(keys, decode(values, schema, path)) for keys, values in pieces)
             self.low = reader.first_row
         else:
             gone = sorted(key.encode() for key in deleted)
             self.low = gone[0] if gone else None
             if gone:
-                self._pieces = iter([Entries(pa.array(gone, pa.binary()), np.full(len(gone), GONE, np.int32))])
+                self._pieces = iter([NumberedKeys(pa.array(gone, pa.binary()), np.full(len(gone), GONE, np.int32))])
 
     @property
     def is_done(self) -> bool:
@@ -112,27 +112,27 @@ class _Stream:
         """The last key of the piece that is held."""
         if self._piece is None:
             self._next_piece()
-        return None if self._piece is None else SortedRows(self._piece.keys)[-1]
+        return None if self._piece is None else SortedBinary(self._piece.keys)[-1]
 
-    def take(self, end: bytes) -> Iterator[Entries]:
+    def take(self, end: bytes) -> Iterator[NumberedKeys]:
         """The entries up to and with the key `end`; repeated keys stay repeated."""
         while self.low is not None and self.low <= end:
             if self._piece is None:
                 self._next_piece()
                 continue
             keys = self._piece.keys
-            stop = bisect_right(SortedRows(keys), end, self._at)
+            stop = bisect_right(SortedBinary(keys), end, self._at)
             if stop > self._at:
-                yield Entries(keys[self._at : stop], self._piece.places[self._at : stop])
+                yield NumberedKeys(keys[self._at : stop], self._piece.places[self._at : stop])
             self._at = stop
             if stop == len(keys):
                 self._next_piece()
             else:
-                self.low = SortedRows(keys)[stop]
+                self.low = SortedBinary(keys)[stop]
 
     def _next_piece(self) -> None:
         self._piece, self._at = next(self._pieces, None), 0
-        self.low = None if self._piece is None else SortedRows(self._piece.keys)[0]
+        self.low = None if self._piece is None else SortedBinary(self._piece.keys)[0]
 
 
 def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
@@ -146,7 +146,7 @@ def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
     return end
 
 
-def _merged(parts: Sequence[Entries]) -> Entries:
+def _merged(parts: Sequence[NumberedKeys]) -> NumberedKeys:
     """The merge of `parts`, the oldest first, without deleted entries."""
     keys = pa.concat_arrays([part.keys for part in parts])
     places = np.concatenate([part.places for part in parts])
@@ -157,4 +157,4 @@ def _merged(parts: Sequence[Entries]) -> Entries:
     there = places != GONE
     if len(keys) > 1:
         there &= np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), True)
-    return Entries(keys, places) if there.all() else Entries(keys.filter(pa.array(there)), places[there])
+    return NumberedKeys(keys, places) if there.all() else NumberedKeys(keys.filter(pa.array(there)), places[there])

@@ -78,17 +78,21 @@ def partition_record(partition: str, column: str, files: Sequence[StatsRecord], 
     )
 
 
-def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
+def same_statistics(record: StatsRecord, other: StatsRecord) -> bool:
     """Whether two records have the same statistics, in whatever form: -0.0 is 0.0, and a type may be wider."""
-    return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
+    return (
+        same_bound(record, other, "minimum")
+        and same_bound(record, other, "maximum")
+        and counts(record) == counts(other)
+    )
 
 
-def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
+def same_bound(record: StatsRecord, other: StatsRecord, side: Side) -> bool:
     """Whether two records have the same bound on one side; one of them has the type of the column."""
-    left, right = getattr(one, side), getattr(other, side)
+    left, right = getattr(record, side), getattr(other, side)
     if left is None or right is None:
         return left is right
-    return bool(comparable(left, one.bound, other.bound) == comparable(right, other.bound, one.bound))
+    return bool(comparable(left, record.bound, other.bound) == comparable(right, other.bound, record.bound))
 
 
 def counts(record: StatsRecord) -> tuple[int, int, int, int]:

@@ -22,8 +22,8 @@ from ...schema.table_schema import META_COLUMNS, TableSchema
 from ...storage import Storage
 from ...table_config import TableConfig
 from ...versions import TableVersion
+from ..metadata_table import MetadataTable
 from ..records.keys import COLUMN_STATS, PARTITION_STATS
-from ..table import MetadataTable
 from .column_stats import is_covered
 
 DEFAULT_COLUMNS = 32

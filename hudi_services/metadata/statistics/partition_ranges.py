@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..file_groups.reader import PartitionReader
+from ..metadata_table import MetadataTable
 from ..records.keys import (
     COLUMN_STATS,
     PARTITION_STATS,
@@ -16,7 +17,6 @@ from ..records.keys import (
     partition_stats_key,
 )
 from ..records.model import StatsRecord
-from ..table import MetadataTable
 from .column_stats import partition_record, settled
 
 

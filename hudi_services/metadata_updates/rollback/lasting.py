@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ...errors import CorruptFile, NotFound
 from ...file_names import parse_data_file
-from ...metadata.table import MetadataTable
+from ...metadata.metadata_table import MetadataTable
 from ...table.log_naming import INITIALISATION
 from ...timeline.archived import ArchivedTimes
 from ...timeline.instant import Action, Instant

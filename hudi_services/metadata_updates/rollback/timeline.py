@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...codecs.rollback_plan import (
+    PartitionRollback,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    RollbackRequest,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
 from ...concurrency import at_once
 from ...file_names import parse_data_file
 from ...log_files.log_writer import encode_rollback_command
-from ...metadata.table import MetadataTable
+from ...metadata.metadata_table import MetadataTable
 from ...model import WriteStat
 from ...paths import bare_name
 from ...storage import FileInfo
@@ -83,27 +83,27 @@ def take_out(metadata: MetadataTable, target: Instant, ts: str, times: Callable[
     return _execute(metadata, ts, plan, times)
 
 
-def _requests(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
+def _requests(metadata: MetadataTable, target: Instant) -> tuple[PartitionRollback, ...]:
     return metadata.log_naming.taken_out(
         cancel=lambda: _blocks_to_cancel(metadata, target), delete=lambda: _files_to_delete(metadata, target)
     )
 
 
-def _files_to_delete(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
+def _files_to_delete(metadata: MetadataTable, target: Instant) -> tuple[PartitionRollback, ...]:
     return tuple(
-        RollbackRequest(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
+        PartitionRollback(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
         for partition, names in _files_of(metadata, target.ts).items()
         for name in names
     )
 
 
-def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
+def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[PartitionRollback, ...]:
     if not metadata.timeline.sizes.get(target.file_name):
         # Only requested, or the empty inflight file of a bulk insert: no log file has a block of the target.
         return ()
     commit = metadata.timeline.read_commit(target)
     return tuple(
-        RollbackRequest(
+        PartitionRollback(
             partition=partition,
             files=(),
             file_id=stat.file_id,

@@ -14,7 +14,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from ..options.clustering_keys import COPY_EXECUTIONS, SINGLE_FILE_EXECUTION, SORT_AND_SIZE_EXECUTION
+from ..options.clustering_keys import (
+    COPY_EXECUTIONS,
+    SINGLE_FILE_EXECUTION,
+    SORT_AND_SIZE_EXECUTION,
+)
 from ..plugins import guarded, load_class
 from .copy_plan import copy_plan
 from .copying import CopyingWriter
@@ -30,7 +34,7 @@ def sort_and_size(group: Group) -> GroupWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionStrategy:
     """An execution strategy; `in_plan` is the class that a plan names for Hudi."""
 
     writer: Callable[[Group], GroupWriter]
@@ -58,20 +62,20 @@ class Execution:
         return nullcontext() if self.own is None else guarded("execution strategy", self.own)
 
 
-_SORT_AND_SIZE = Execution(sort_and_size, SORT_AND_SIZE_EXECUTION)
+_SORT_AND_SIZE = ExecutionStrategy(sort_and_size, SORT_AND_SIZE_EXECUTION)
 # The copying classes came after 1.0, and add nothing to the rest of a plan.
-_COPY = Execution(sort_and_size, SORT_AND_SIZE_EXECUTION, copies=True)
-EXECUTIONS: Mapping[str, Execution] = {
+_COPY = ExecutionStrategy(sort_and_size, SORT_AND_SIZE_EXECUTION, copies=True)
+EXECUTIONS: Mapping[str, ExecutionStrategy] = {
     SORT_AND_SIZE_EXECUTION: _SORT_AND_SIZE,
-    SINGLE_FILE_EXECUTION: Execution(sort_and_size, SINGLE_FILE_EXECUTION, single_files=True),
+    SINGLE_FILE_EXECUTION: ExecutionStrategy(sort_and_size, SINGLE_FILE_EXECUTION, single_files=True),
     **dict.fromkeys(COPY_EXECUTIONS, _COPY),
 }
 
 
-def execution_called(name: str) -> Execution:
+def execution_called(name: str) -> ExecutionStrategy:
     """The strategy of a class of Hudi, or the class `package.module:Class`. Raises ConfigError for an unknown name."""
     found = EXECUTIONS.get(name)
     if found is None:
         kind: type[GroupWriter] = load_class(name, "execution strategy", GroupWriter)
-        found = Execution(kind, SORT_AND_SIZE_EXECUTION, own=kind)
+        found = ExecutionStrategy(kind, SORT_AND_SIZE_EXECUTION, own=kind)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..derived_indexes.expression_index.times import Zone
+from ..derived_indexes.expression_index.time_functions import Zone
 from ..errors import ConfigError, UnsupportedTable
 from ..new_tables.definition import key_generator_for
 from ..options.creation_keys import KEY_GENERATOR, SHORT_COMPLEX_KEYS, KeyGenerator

@@ -12,20 +12,15 @@ from dataclasses import dataclass
 from ..base_files.bloom import BloomSettings
 from ..commit.new_files import NewFiles
 from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records
-from ..derived_indexes.expression_index.index import (
-    Computation,
-    ComputedIndex,
-    computation,
-    expression_indexes,
-)
-from ..derived_indexes.expression_index.times import Zone
+from ..derived_indexes.expression_index.index import Computation, ComputedIndex, computation, expression_indexes
+from ..derived_indexes.expression_index.time_functions import Zone
 from ..engine import Engine
 from ..errors import CheckFailed, UnsupportedTable
 from ..file_names import written_file
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import BLOOM_FILTERS, column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound
-from ..metadata.table import MetadataTable
 from ..model import FileSlice, WriteStat
 from ..options import Options, file_keys
 from ..snapshot import Snapshot

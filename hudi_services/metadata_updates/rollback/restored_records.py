@@ -2,7 +2,7 @@
 
     column_stats, bloom_filters    of each file that has no record
     partition_stats                the range of the files, which widens the stored one; not when the rows stay the same
-    record_index                   the keys (`log_writing.MovedKeys`)
+    record_index                   the keys (`log_writing.IndexDelta`)
 
 An index that was built, or repaired, after the instant may never have seen these files (`lasting`).
 """
@@ -14,7 +14,8 @@ from ...base_files.new_file import NewFile
 from ...base_files.slices import SliceFacts, describe
 from ...errors import CorruptFile, UnsupportedTable
 from ...metadata.bloom_filters import bloom_record
-from ...metadata.record_index.log_writing import MovedKeys
+from ...metadata.metadata_table import MetadataTable
+from ...metadata.record_index.log_writing import IndexDelta
 from ...metadata.records.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -25,7 +26,6 @@ from ...metadata.records.model import Record, StatsRecord
 from ...metadata.statistics.column_stats import column_records, partition_record, untold_columns
 from ...metadata.statistics.indexed_columns import IndexColumns, described_columns, index_columns
 from ...metadata.statistics.text_ranges import in_both_orders
-from ...metadata.table import MetadataTable
 from ...model import FileSlice
 from ..repair_plan import RepairPlan, plan_repair
 
@@ -39,7 +39,7 @@ class Restored:
 
     slices: tuple[FileSlice, ...]
     other_rows: bool
-    keys: MovedKeys | None
+    keys: IndexDelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +98,25 @@ def _described(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[_De
     return [_with_values(metadata, described, one, indexed) for described, one in zip(found, bases, strict=True)]
 
 
-def _of_facts(one: FileSlice, facts: SliceFacts) -> _Described:
-    assert one.base_file is not None, "only base files are described"
-    file = one.base_file
-    bloom = bloom_record(one, facts.bloom, file.instant)
+def _of_facts(file_slice: FileSlice, facts: SliceFacts) -> _Described:
+    assert file_slice.base_file is not None, "only base files are described"
+    file = file_slice.base_file
+    bloom = bloom_record(file_slice, facts.bloom, file.instant)
     return _Described(NewFile.of(file.path, file.size, facts.rows, facts.columns), bloom)
 
 
-def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
-    return untold_columns(one.file, indexed.columns, typed=indexed.typed)
+def _untold(described: _Described, indexed: IndexColumns) -> list[str]:
+    return untold_columns(described.file, indexed.columns, typed=indexed.typed)
 
 
-def _with_values(metadata: MetadataTable, described: _Described, one: FileSlice, indexed: IndexColumns) -> _Described:
+def _with_values(
+    metadata: MetadataTable, described: _Described, file_slice: FileSlice, indexed: IndexColumns
+) -> _Described:
     untold = _untold(described, indexed) if described.file.rows else []
     if not untold:
         return described
     try:
-        columns = metadata.slices.open(one).column_stats(complete=untold)
+        columns = metadata.slices.open(file_slice).column_stats(complete=untold)
     except (CorruptFile, UnsupportedTable):
         return described
     return replace(described, file=replace(described.file, columns=columns))

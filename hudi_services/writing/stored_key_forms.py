@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ..derived_indexes.expression_index.times import Zone
+from ..derived_indexes.expression_index.time_functions import Zone
 from ..errors import UnsupportedTable
 from ..keygen.key_forms import KeyForm, show_key, shown_form
-from ..keygen.keys import KeyMaker
+from ..keygen.key_maker import KeyMaker
 from ..keygen.partition_paths import DEFAULT_PARTITION
 from ..merging.log_records import KEY
 from ..model import FileSlice
 from ..parquet.file_schema import FileSchema
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
-from .schema import WriterSchema
+from .writer_schema import WriterSchema
 
 _ROWS = 1024
 """So many rows of a file slice are looked at, about at most: most decide, but null values do not."""
@@ -58,8 +58,8 @@ def _some_path(table: Snapshot) -> str | None:
     return found
 
 
-def _has_rows(table: Snapshot, one: FileSlice) -> bool:
-    for part in _parts(one):
+def _has_rows(table: Snapshot, file_slice: FileSlice) -> bool:
+    for part in _parts(file_slice):
         reader = table.slices.open(part)
         count = reader.num_rows
         reader.release()
@@ -99,9 +99,9 @@ def _slices(table: Snapshot) -> Iterator[FileSlice]:
         yield from table.view.latest_slices(partition)
 
 
-def _some_rows(table: Snapshot, one: FileSlice, names: Sequence[str], target: FileSchema) -> pa.Table | None:
+def _some_rows(table: Snapshot, file_slice: FileSlice, names: Sequence[str], target: FileSchema) -> pa.Table | None:
     """Some rows of a slice, with these columns, in the raw form of `target`; None when it has none."""
-    for part in _parts(one):
+    for part in _parts(file_slice):
         reader = table.slices.open(part)
         tables = (rows for _, rows in reader.tables(names, target, at_once=_AT_ONCE) if rows.num_rows)
         rows = next(tables, None)
@@ -111,9 +111,9 @@ def _some_rows(table: Snapshot, one: FileSlice, names: Sequence[str], target: Fi
     return None
 
 
-def _parts(one: FileSlice) -> Iterator[FileSlice]:
+def _parts(file_slice: FileSlice) -> Iterator[FileSlice]:
     """The slice without its log files, which then need no merge, and then with them."""
-    if one.base_file is not None:
-        yield replace(one, log_files=())
-    if one.log_files:
-        yield one
+    if file_slice.base_file is not None:
+        yield replace(file_slice, log_files=())
+    if file_slice.log_files:
+        yield file_slice

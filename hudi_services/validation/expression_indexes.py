@@ -16,15 +16,22 @@ from ..derived_indexes.expression_index.expressions import as_texts
 from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records, expression_values
 from ..derived_indexes.expression_index.index import Computation, ExpressionRecord
 from ..errors import NotFound, UnsupportedTable
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expression_range_key
 from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound
-from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile
-from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_bound, told_counts, told_range
+from .column_stats import (
+    COLUMN_DIGITS,
+    severity_of_bound,
+    severity_of_counts,
+    told_bound,
+    told_counts,
+    told_range,
+)
 from .expected_state import ExpectedState
 from .footers import Described
-from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
+from .model import Difference, DifferenceKind, Doubt, Finding, Severity, Unsure
 
 _FILES_AT_ONCE = 4
 """Each file has a row group of the column in memory."""
@@ -70,12 +77,12 @@ class ExpressionCheck:
         return None if isinstance(found, Unsure) else found
 
     def _difference(
-        self, kind: Kind, key: str, file: BaseFile, detail: str, severity: Severity = Severity.HARMFUL
+        self, kind: DifferenceKind, key: str, file: BaseFile, detail: str, severity: Severity = Severity.HARMFUL
     ) -> Difference:
         place = (self._name, kind, key, file.partition, file.name, self._column)
         return Difference(*place, detail, lambda: self._wanted(file), severity=severity)
 
-    def _stale(self, kind: Kind, key: str, name: str | None, detail: str) -> Difference:
+    def _stale(self, kind: DifferenceKind, key: str, name: str | None, detail: str) -> Difference:
         self.checked += 1
         place = (self._name, kind, key, None, name, self._column)
         return Difference(*place, detail, lambda: None, severity=Severity.HARMLESS)
@@ -112,7 +119,7 @@ class ExpressionRangesCheck(ExpressionCheck):
         for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
             # The index also has the ranges of whole partitions.
             if isinstance(record, StatsRecord) and record.type is RecordType.COLUMN_STATS and not record.deleted:
-                yield self._stale(Kind.STALE_STATISTICS, record.key, record.file_name, told_range(record))
+                yield self._stale(DifferenceKind.STALE_STATISTICS, record.key, record.file_name, told_range(record))
 
     def _stored(self, partitions: set[str], keys: set[str]) -> dict[str, StatsRecord]:
         prefixes = {column_stats_prefix(self._column, partition) for partition in partitions}
@@ -121,21 +128,23 @@ class ExpressionRangesCheck(ExpressionCheck):
 
     def _compare(self, file: BaseFile, stored: StatsRecord | None, true: StatsRecord) -> Iterator[Difference]:
         if stored is None:
-            yield self._difference(Kind.STATISTICS_MISSING, true.key, file, f"it holds {told_range(true)}")
+            yield self._difference(DifferenceKind.STATISTICS_MISSING, true.key, file, f"it holds {told_range(true)}")
             return
         if not same_bound(stored, true, "minimum"):
             detail = f"it says {told_bound(stored.minimum)}, the file {told_bound(true.minimum)}"
             yield self._difference(
-                Kind.WRONG_MINIMUM, true.key, file, detail, severity_of_bound(stored, true, "minimum")
+                DifferenceKind.WRONG_MINIMUM, true.key, file, detail, severity_of_bound(stored, true, "minimum")
             )
         if not same_bound(stored, true, "maximum"):
             detail = f"it says {told_bound(stored.maximum)}, the file {told_bound(true.maximum)}"
             yield self._difference(
-                Kind.WRONG_MAXIMUM, true.key, file, detail, severity_of_bound(stored, true, "maximum")
+                DifferenceKind.WRONG_MAXIMUM, true.key, file, detail, severity_of_bound(stored, true, "maximum")
             )
         if counts(stored) != counts(true):
             detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
-            yield self._difference(Kind.WRONG_COUNTS, true.key, file, detail, severity_of_counts(stored, true))
+            yield self._difference(
+                DifferenceKind.WRONG_COUNTS, true.key, file, detail, severity_of_counts(stored, true)
+            )
 
     def _take(self, partition: str, record: StatsRecord) -> Iterator[Difference]:
         if partition != self._partition:
@@ -156,14 +165,14 @@ class ExpressionRangesCheck(ExpressionCheck):
         known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
         holds = f"its files hold {told_range(files)}"
         if known is None:
-            yield self._range_difference(Kind.STATISTICS_MISSING, files, holds)
+            yield self._range_difference(DifferenceKind.STATISTICS_MISSING, files, holds)
         elif not holds_range(known, files):
-            yield self._range_difference(Kind.NARROW_RANGE, files, f"it says {told_range(known)}, {holds}")
+            yield self._range_difference(DifferenceKind.NARROW_RANGE, files, f"it says {told_range(known)}, {holds}")
         elif files.null_count > 0 and known.null_count <= 0:
             detail = f"it says {known.null_count} nulls, its files hold {files.null_count}"
-            yield self._range_difference(Kind.WRONG_COUNTS, files, detail)
+            yield self._range_difference(DifferenceKind.WRONG_COUNTS, files, detail)
 
-    def _range_difference(self, kind: Kind, files: StatsRecord, detail: str) -> Difference:
+    def _range_difference(self, kind: DifferenceKind, files: StatsRecord, detail: str) -> Difference:
         return Difference(self._name, kind, files.key, files.file_name, None, self._column, detail, lambda: files)
 
 
@@ -176,7 +185,7 @@ class ExpressionBloomsCheck(ExpressionCheck):
             self.checked += 1
             stored = next((found.merged for _, found in self._reader.stored([key])), None)
             if not isinstance(stored, BloomRecord) or stored.deleted:
-                yield self._difference(Kind.BLOOM_MISSING, key, file, "its file has values")
+                yield self._difference(DifferenceKind.BLOOM_MISSING, key, file, "its file has values")
                 continue
             try:
                 missing = self._missing(file, stored)
@@ -184,7 +193,7 @@ class ExpressionBloomsCheck(ExpressionCheck):
                 yield Unsure(self._name, file.partition, file.name, Doubt.NOT_COMPUTED)
                 continue
             if missing:
-                yield self._difference(Kind.WRONG_BLOOM, key, file, f"it lacks {missing} values")
+                yield self._difference(DifferenceKind.WRONG_BLOOM, key, file, f"it lacks {missing} values")
 
     def at_end(self) -> Iterator[Finding]:
         """Records of deleted files."""
@@ -192,7 +201,7 @@ class ExpressionBloomsCheck(ExpressionCheck):
         for record in self._reader.scan("", lambda key: key not in alive):
             if isinstance(record, BloomRecord) and not record.deleted:
                 detail = f"of a file that is gone, written at {record.instant}"
-                yield self._stale(Kind.STALE_BLOOM, record.key, None, detail)
+                yield self._stale(DifferenceKind.STALE_BLOOM, record.key, None, detail)
 
     def _missing(self, file: BaseFile, stored: BloomRecord) -> int:
         """The number of the file's values that the filter lacks; 0 for a file that was deleted meanwhile."""

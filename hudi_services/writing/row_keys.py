@@ -8,13 +8,13 @@ import pyarrow as pa
 from ..base_files.keyed_slices import KeyedBaseSlices, RowKeys
 from ..errors import ConfigError, UnsupportedTable
 from ..keygen.key_forms import KeyForm
-from ..keygen.keys import key_generator
+from ..keygen.key_maker import key_generator
 from ..options.creation_keys import KeyGenerator
 from ..parquet.file_schema import FileSchema
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
-from .index import IndexType
-from .schema import WriterSchema
+from .write_index import IndexType
+from .writer_schema import WriterSchema
 
 _INDEXES = (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.RECORD_LEVEL_INDEX, IndexType.RECORD_INDEX)
 """Those that read the columns of keys; the record indexes because where the table has none, these take their place."""

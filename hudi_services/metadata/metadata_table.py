@@ -13,7 +13,13 @@ from functools import cached_property, partial
 from ..base_files.slices import BaseFileSlices, SliceSource
 from ..codecs.avro import AvroSchema
 from ..concurrency import at_once
-from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
+from ..errors import (
+    ConflictError,
+    NeedsRecovery,
+    NotFound,
+    Outdated,
+    TableNotFound,
+)
 from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
 from ..model import FileSlice, LogFile
@@ -33,7 +39,7 @@ from .file_groups.group_files import GroupFiles
 from .file_groups.reader import FileGroupReader, PartitionReader
 from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .records.model import FilesRecord, Record
-from .records.schema import writer_schema
+from .records.record_schema import writer_schema
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import CheckFailed, ConfigError
+from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.lookup import look_up
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata.table import MetadataTable
 from ..options import Options, writing_keys
 from ..snapshot import Snapshot
 from ..table_config import TableConfig

@@ -218,10 +218,10 @@ def _check_case(names: Sequence[str], known: Collection[str]) -> None:
             )
 
 
-def _check_case_of_fields(name: str, one: ColumnType) -> None:
+def _check_case_of_fields(name: str, column_type: ColumnType) -> None:
     """Raise ConfigError as `_check_case`, for fields of structs in a new column."""
     fields: dict[str, str] = {}
-    for field in one.field_types:
+    for field in column_type.field_types:
         other = fields.setdefault(field.lower(), field)
         if other != field:
             raise ConfigError(
@@ -229,7 +229,7 @@ def _check_case_of_fields(name: str, one: ColumnType) -> None:
                 "not read both",
                 hint="rename one of them",
             )
-    for part in one.parts:
+    for part in column_type.parts:
         _check_case_of_fields(name, part)
 
 
@@ -244,26 +244,28 @@ def _refuse_types_of_hudi(field: pa.Field) -> None:
         )
 
 
-def _has_local_timestamp(one: ColumnType) -> bool:
-    return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, one.parts))
+def _has_local_timestamp(column_type: ColumnType) -> bool:
+    return (column_type.kind is Kind.TIMESTAMP and not column_type.utc) or any(
+        map(_has_local_timestamp, column_type.parts)
+    )
 
 
-def _check_column(name: str, found: ColumnType, wanted: ColumnType) -> None:
+def _check_column(name: str, of_rows: ColumnType, of_table: ColumnType) -> None:
     """Raise ConfigError when a column of the rows cannot be one of the table."""
     try:
-        _check_promotable(name, found, wanted)
+        _check_promotable(name, of_rows, of_table)
     except ConfigError as error:
-        if not wanted.hudi:
+        if not of_table.hudi:
             raise
-        fields = ", ".join(f"{part.name} ({part.type})" for part in wanted.fields)
+        fields = ", ".join(f"{part.name} ({part.type})" for part in of_table.fields)
         raise ConfigError(
-            f"column {name} has the type {found}, and {wanted.hudi} in the table",
+            f"column {name} has the type {of_rows}, and {of_table.hudi} in the table",
             hint=f"give structs with the fields {fields}, or write this column with Apache Hudi",
         ) from error
 
 
-def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
-    wrong = misfit(name, found, wanted)
+def _check_promotable(name: str, of_rows: ColumnType, of_table: ColumnType) -> None:
+    wrong = misfit(name, of_rows, of_table)
     if wrong is None:
         return
     if wrong.source.kind is wrong.target.kind is Kind.STRUCT:
@@ -273,17 +275,17 @@ def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
     raise _other_type(wrong.path, wrong.source, wrong.target, why)
 
 
-def _why_kept(name: str, found: Kind, wanted: Kind) -> str:
+def _why_kept(name: str, of_rows: Kind, of_table: Kind) -> str:
     """Why the type of the rows, to which Hudi would let that of the table grow, is not taken; "" for others."""
-    if would_round(wanted, found):
+    if would_round(of_table, of_rows):
         return "large whole numbers would be rounded"
     is_nested = "." in name
-    return "Hudi fails to read nested values of two types" if is_nested and grows(wanted, found) else ""
+    return "Hudi fails to read nested values of two types" if is_nested and grows(of_table, of_rows) else ""
 
 
-def _other_type(name: str, found: ColumnType, wanted: ColumnType, why: str) -> ConfigError:
+def _other_type(name: str, of_rows: ColumnType, of_table: ColumnType, why: str) -> ConfigError:
     """`why`: the reason for which the table does not get the type of the rows, or ""."""
     return ConfigError(
-        f"column {name} has the type {found}, and {wanted} in the table{why and ', and must keep it: '}{why}",
+        f"column {name} has the type {of_rows}, and {of_table} in the table{why and ', and must keep it: '}{why}",
         hint="convert the column to the type of the table",
     )

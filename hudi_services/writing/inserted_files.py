@@ -22,7 +22,7 @@ from ..process import peak_bytes, reset_peak
 from ..rewriting.columns import Columns
 from ..rewriting.outputs import Outputs
 from ..rows.conservation import Checksum, checksum
-from ..rows.output import CHECK, Form, Stopwatch
+from ..rows.file_output import CHECK, Form, Stopwatch
 from .new_rows import data_alone, new_rows
 from .sorted_rows import SortedRows
 from .write_form import WriteForm

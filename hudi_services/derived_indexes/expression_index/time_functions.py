@@ -92,9 +92,9 @@ def to_seconds(times: pa.Array) -> pa.Array:
     return pc.divide(times.cast(pa.int64()), pa.scalar(1_000_000, pa.int64()))
 
 
-def days(shown: pa.Array) -> pa.Array:
+def days(values: pa.Array) -> pa.Array:
     """The date of a local timestamp."""
-    return pc.floor_temporal(shown, unit="day").cast(pa.date32())
+    return pc.floor_temporal(values, unit="day").cast(pa.date32())
 
 
 def add_days(dates: pa.Array, count: int) -> pa.Array:
@@ -109,10 +109,10 @@ def of_days(dates: pa.Array) -> pa.Array:
     return dates.cast(pa.timestamp("us"))
 
 
-def formatted(shown: pa.Array, pattern: str) -> pa.Array:
+def formatted(values: pa.Array, pattern: str) -> pa.Array:
     """Local timestamps as texts, in a pattern of `strftime`."""
     # With a finer unit, %S would show its fraction.
-    whole = pc.floor_temporal(shown, unit="second").cast(pa.timestamp("s"))
+    whole = pc.floor_temporal(values, unit="second").cast(pa.timestamp("s"))
     return pc.strftime(whole, format=pattern)
 
 

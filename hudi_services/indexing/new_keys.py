@@ -18,7 +18,7 @@ from ..errors import ConflictError
 from ..file_names import written_file, written_slice
 from ..metadata.record_index.key_reading import KeyReader, KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
-from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.record_index.log_writing import IndexDelta, IndexLogTask, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice, LogFile, WriteStat
@@ -62,7 +62,7 @@ def moved_keys(
     before: Sequence[FileSlice] = (),
     rewritten: Sequence[tuple[FileSlice, WriteStat]] = (),
     grown: Sequence[tuple[FileSlice, WriteStat]] = (),
-) -> MovedKeys:
+) -> IndexDelta:
     """Read the keys of the new base files `written`; keys that only slices of `before` have are gone.
 
     `rewritten` are slices with the next base file, `grown` slices with the log file that each of them got: of these,
@@ -78,7 +78,7 @@ def moved_keys(
     for name, after, changes in changed:
         came, went = compared_runs(runs, table.slices, after, changes, name)
         new, old = new + came, old + went
-    return MovedKeys(shards, new, log_writer(engine, _WRITING), old)
+    return IndexDelta(shards, new, log_writer(engine, _WRITING), old)
 
 
 def key_runs(
@@ -108,11 +108,11 @@ def compared_runs(
     return came, runs(KeysBeside(before, after, news), list(olds.values()), f"{name}went")
 
 
-def with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
+def with_log(file_slice: FileSlice, stat: WriteStat) -> FileSlice:
     """The slice with the log file of a write stat."""
     log = written_file(stat)
     assert isinstance(log, LogFile), "the write stat is one of a log file"
-    return replace(one, log_files=(*one.log_files, log))
+    return replace(file_slice, log_files=(*file_slice.log_files, log))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ class KeysBeside:
     source_of_others: KeySource
     others: Mapping[tuple[str, str], FileSlice]
 
-    def open(self, one: FileSlice) -> "_OwnKeys":
-        other = self.source_of_others.open(self.others[one.partition, one.file_id])
-        return _OwnKeys(self.source.open(one), other)
+    def open(self, file_slice: FileSlice) -> "_OwnKeys":
+        other = self.source_of_others.open(self.others[file_slice.partition, file_slice.file_id])
+        return _OwnKeys(self.source.open(file_slice), other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +147,15 @@ class _OwnKeys:
         self.reader.release()
 
 
-def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: MovedKeys, instant: str) -> MovedKeys:
+def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, delta: IndexDelta, instant: str) -> IndexDelta:
     """The same keys, whose log files for a commit at `instant` are written now."""
     if table.metadata is None:
-        return moved
-    moved = replace(moved, written_millis=millis_of(instant))
+        return delta
+    delta = replace(delta, written_millis=millis_of(instant))
     storage, schema = table.storage, table.metadata.writer_schema.text
     tasks = [
-        moved.task(storage, f"{files.scratch}/record_index/{instant}-{shard}.log", instant, schema, shard)
-        for shard in sorted(moved.counts())
+        delta.task(storage, f"{files.scratch}/record_index/{instant}-{shard}.log", instant, schema, shard)
+        for shard in sorted(delta.counts())
     ]
     write = log_writer(engine, _WRITING)
     sizes = write(tasks)
@@ -173,7 +173,7 @@ def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: Moved
         others = iter(write([log for log, size in zip(logs, placed, strict=True) if size is None]))
         return [next(others) if size is None else size for size in placed]
 
-    return replace(moved, write=place, ahead=instant)
+    return replace(delta, write=place, ahead=instant)
 
 
 def _content(task: IndexLogTask) -> IndexLogTask:
@@ -182,7 +182,7 @@ def _content(task: IndexLogTask) -> IndexLogTask:
 
 
 def log_writer(engine: Engine, what: str) -> Callable[[Sequence[IndexLogTask]], list[int]]:
-    """A `MovedKeys.write` by an engine's tasks, which are shown as `what`."""
+    """A `IndexDelta.write` by an engine's tasks, which are shown as `what`."""
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
         return engine.map(write_index_log, logs, what, _silent) if logs else []
