@@ -216,10 +216,12 @@ class Bench:
             )
 
     @contextmanager
-    def copy(self, table: Path) -> Iterator[Path]:
+    def copy(self, table: Path | None) -> Iterator[Path]:
+        """A copy of the table, or a path where there is no table yet; it is deleted at the end."""
         path = self._folder / "copy"
         shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(table, path)
+        if table is not None:
+            shutil.copytree(table, path)
         try:
             yield path
         finally:

@@ -8,23 +8,27 @@ import argparse
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+import bench_merge
+import bench_write
 import pyarrow.parquet as pq
 from bench import CODEC, ROOT, SORT, Bench, conf, run
 from bench_clean import make, start
+
+from tests.interop.peer import EACH_DELTA_COMMIT
 
 
 @dataclass(frozen=True)
 class Case:
     """A command on a copy of a table; `before` are the commands that prepare the copy, by this tree for both.
 
-    `table` makes the table where it is not kept yet.
+    `table` makes the table where it is not kept yet; None: the command makes one.
     """
 
     name: str
-    table: Callable[[], Path]
+    table: Callable[[], Path | None]
     command: Sequence[str]
     before: Sequence[Sequence[str]] = ()
 
@@ -69,15 +73,22 @@ def cases(bench: Bench, folder: Path, rows: int) -> list[Case]:
         finally:
             peer.close()
 
+    @cache
+    def logs() -> Path:
+        """The table of bench_merge.py."""
+        return bench_merge.made(folder / f"merge-{rows}", rows, 4, 25, "8g", bench_merge.COMMITS)
+
     index = ["index-bootstrap"]
     planned = ["schedule"]
     by_size = ["schedule", *conf({SORT: "driver,pickup_at"})]
+    compaction = ["schedule", "--service", "compaction", *conf(EACH_DELTA_COMMIT)]
+    zstd = conf({CODEC: "zstd"})
     return [
         Case("schedule", rides, planned),
         Case("schedule --dry-run", rides, [*planned, "--dry-run"]),
         Case("execute, copied", rides, ["execute", *conf({CODEC: "gzip"})], [planned]),
-        Case("execute, recoded", rides, ["execute", *conf({CODEC: "zstd"})], [planned]),
-        Case("execute, sorted", rides, ["execute", *conf({CODEC: "zstd"})], [by_size]),
+        Case("execute, recoded", rides, ["execute", *zstd], [planned]),
+        Case("execute, sorted", rides, ["execute", *zstd], [by_size]),
         Case("execute, with a record index", rides, ["execute", *conf({CODEC: "gzip"})], [index, planned]),
         Case("index-bootstrap", rides, index),
         Case("index-lookup", rides, ["index-lookup", "--keys-file", str(keys)], [index]),
@@ -86,6 +97,34 @@ def cases(bench: Bench, folder: Path, rows: int) -> list[Case]:
         Case("recover", rides, ["recover"], [planned]),
         Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
         Case("orphan-files", slices, ["orphan-files"]),
+        Case("execute, merged", logs, ["execute", *zstd], [planned]),
+        Case("execute, merged and sorted", logs, ["execute", *zstd], [by_size]),
+        Case("schedule, compaction", logs, compaction),
+        Case("compact", logs, ["compact", *zstd], [compaction]),
+        *writes(folder / f"write-{rows}", rows),
+    ]
+
+
+def writes(folder: Path, rows: int) -> list[Case]:
+    """The cases of bench_write.py."""
+
+    @cache
+    def made() -> None:
+        folder.mkdir(exist_ok=True)
+        bench_write.make_rows(folder, rows)
+        runs = bench_write.Runs(folder, "8g")
+        peer = runs.peer()
+        try:
+            runs.make_tables(peer)
+        finally:
+            peer.close()
+
+    def base(name: str) -> Path | None:
+        made()
+        return folder / name if name else None
+
+    return [
+        Case(f"write: {one.name}", partial(base, one.base), ["write", *one.flags(folder)]) for one in bench_write.CASES
     ]
 
 

@@ -70,6 +70,11 @@ class Case:
         """The options with what Hudi needs to keep the record index of the table."""
         return {**self.options, **(_RECORD_INDEX if self.base == "indexed" else {})}
 
+    def flags(self, folder: Path) -> list[str]:
+        """The flags of our `write`; `folder` has the file of rows."""
+        flags = ["--operation", self.operation, "--input", str(folder / f"{self.rows}.parquet")]
+        return [*flags, *conf({**_TABLE, **self.options})]
+
 
 CASES = (
     Case("bulk_insert, sorted", "bulk_insert", "sorted", "", {}),
@@ -185,8 +190,7 @@ class Runs:
 
     def of_ours(self, case: Case) -> tuple[float, int]:
         with self._table(case) as path:
-            flags = ["--operation", case.operation, "--input", str(self._folder / f"{case.rows}.parquet")]
-            seconds, _ = run("write", path, *flags, *conf({**_TABLE, **case.options}))
+            seconds, _ = run("write", path, *case.flags(self._folder))
             return seconds, self._written(case, path)
 
     def of_files(self, cases: Sequence[Case]) -> dict[str, float]:
