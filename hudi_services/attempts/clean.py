@@ -9,9 +9,9 @@ newest state never open a file that a clean deletes. Source: CleanActionExecutor
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..commit.drafts import TimesSource
@@ -58,70 +58,25 @@ def run_clean(
     """Finish the requested clean `pending`; `progress` is called with (files deleted, files to delete).
 
     `is_own`: the caller has just planned it. If it must not be carried out any more, it is dropped, because the next
-    writer of the table would carry it out, without a check.
+    writer of the table would carry it out, without a check. It begins without the lock: who publishes after the look
+    finds the plan, and what was published before, the look finds.
 
     Returns None for an empty requested file, which a killed process may leave: the clean is dropped. Raises NothingToDo
     when the clean is completed already, CheckFailed for a plan that names files which readers need, ConflictError,
     LockBusy, CorruptFile and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
-    with Transaction(table, lease_name(pending), f"clean {ts}", settings, confirmed=False) as transaction:
-        with transaction.section(f"begin clean {ts}", own=ts) as current:
+    with Transaction(
+        table, lease_name(pending), f"clean {ts}", settings, is_new=is_own, confirmed=False
+    ) as transaction:
+        section = transaction.section(f"begin clean {ts}", own=ts)
+        with nullcontext(transaction.look(own=ts)) if is_own else section as current:
             found = _require_pending(current, ts)
             _refuse_live(current, found, transaction, settings)
             plan = _begin(current, found, settings, is_own)
             transaction.know(current)
         result = None if plan is None else _finish(transaction, current, found, plan, settings, progress, started)
         transaction.forget()
-        return result
-
-
-class OwnClean:
-    """A clean that the caller plans, and that begins under the lock under which its plan is published (`Follow`).
-
-    A context manager, which gives back the lease of the clean.
-    """
-
-    def __init__(self, settings: TransactionSettings) -> None:
-        self.left: list[str] = []
-        self._settings = settings
-        self._transaction: Transaction | None = None
-        self._begun: tuple[Snapshot, Instant] | None = None
-        self._started = 0.0
-
-    def __enter__(self) -> "OwnClean":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._transaction is not None:
-            self._transaction.__exit__(kind, error, trace)
-
-    def begin(self, table: Snapshot, instant: Instant) -> None:
-        """Create the inflight file. Raises LockBusy and TakenOver when another process was faster."""
-        self._started = time.monotonic()
-        # No process knew the instant before; the next section confirms that the lease is held.
-        own = Transaction(
-            table, lease_name(instant), f"clean {instant.ts}", self._settings, is_new=True, confirmed=False
-        )
-        self._transaction = own.__enter__()
-        own.leave(self.left)
-        begin(table, instant, table.timeline.read_details(table.timeline.requested_name(instant)), looks=False)
-        self._begun = table, instant
-
-    @property
-    def ts(self) -> str:
-        """The time of its instant; "" before it has begun."""
-        return "" if self._begun is None else self._begun[1].ts
-
-    def finish(self, progress: Callable[[int, int], None]) -> CleanMetadata:
-        """Delete the files, and complete the clean; otherwise as `run_clean`."""
-        assert self._transaction is not None and self._begun is not None, "the clean has begun"
-        table, instant = self._begun
-        plan = table.timeline.read_cleaner_plan(instant)
-        result = _finish(self._transaction, table, instant, plan, self._settings, progress, self._started)
-        self._transaction.forget()
         return result
 
 
@@ -205,7 +160,7 @@ def _begin(current: Snapshot, instant: Instant, settings: TransactionSettings, i
         current.storage.delete(timeline.path(instant.file_name))
     if timeline.layout.file_name(instant.ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
         # Hudi 0.15 and 1.0 also read the plan from the inflight file when they archive the clean.
-        begin(current, instant, timeline.read_details(requested))
+        begin(current, instant, timeline.read_details(requested), looks=not is_own)
     return plan
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..concurrency import at_once
 from ..errors import ConflictError, LockBusy, PartlyDone, StorageError
@@ -13,7 +13,7 @@ from ..locking.protocol import LockWait, TableLock
 from ..snapshot import Snapshot, refresh_beside, with_instant
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
-from ..timeline.instant import Action, Instant, State
+from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
 from .lease import MOST_TRIES, TABLE_LEASE, Lease, check_leases, stored_leases
 from .settings import TransactionSettings
@@ -60,11 +60,7 @@ def critical_section(
         holds = 0.0 if commits else _LOOK_HOLDS_SECONDS
         with _locked(table, action, lock, wait, lease, left, holds) as (hold, current):
             current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
-            check_timeline(current.timeline, current.storage)
-            if not beside_writers:
-                refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
-            if repairs is None:
-                refuse_beside_index_builds(current)
+            _refuse(current, settings, plan=plan, own=own, repairs=repairs, beside_writers=beside_writers)
             yield current
             done = True
     except StorageError as error:
@@ -74,6 +70,36 @@ def critical_section(
             f"{completes} is complete, but the table's lock could not be given back: {error}",
             hint="delete the lock file when no other writer holds it",
         ) from error
+
+
+def look(table: Snapshot, settings: TransactionSettings, lease: Lease, *, own: str) -> Snapshot:
+    """The table as it is now, without a lock, for a caller whose `lease` is confirmed by this.
+
+    A look at the metadata table just before is taken for the present. Raises what `critical_section` raises.
+    """
+
+    def confirm() -> None:
+        lease.check_beside(stored_leases(lease.storage))
+
+    current, _ = refresh_beside(table, confirm, holds=_LOOK_HOLDS_SECONDS)
+    _refuse(current, settings, own=own)
+    return current
+
+
+def _refuse(
+    current: Snapshot,
+    settings: TransactionSettings,
+    *,
+    plan: str | None = None,
+    own: str,
+    repairs: str | None = None,
+    beside_writers: bool = False,
+) -> None:
+    check_timeline(current.timeline, current.storage)
+    if not beside_writers:
+        refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
+    if repairs is None:
+        refuse_beside_index_builds(current)
 
 
 @contextmanager
@@ -136,16 +162,6 @@ class _Hold:
             at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))
 
 
-class Follow(Protocol):
-    """What begins with a plan, under the lock under which it is published."""
-
-    left: list[str]
-    """As for `critical_section`."""
-
-    def begin(self, table: Snapshot, instant: Instant) -> None:
-        """Begin the plan of `instant`, which `table` has since a moment ago."""
-
-
 class Requested(NamedTuple):
     """A plan that was published: its instant, and the table with it."""
 
@@ -163,9 +179,8 @@ def request(
     rewrites: bool,
     ts: str | None = None,
     beside_writers: bool = False,
-    follow: Follow | None = None,
 ) -> Requested:
-    """Publish the plan of an action; `plan` is called with the table as it is under the lock, and `follow` after it.
+    """Publish the plan of an action; `plan` is called with the table as it is under the lock.
 
     `name` is shown to people who wait for the lock. `rewrites` says that the plan replaces file groups by files that
     bear its time. `beside_writers` as for `critical_section`. `ts` is the instant that the caller wants; without it a
@@ -178,7 +193,6 @@ def request(
         plan="" if rewrites else None,
         beside_writers=beside_writers,
         commits=False,
-        left=None if follow is None else follow.left,
     ) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).draw()
@@ -193,6 +207,4 @@ def request(
         current.check_held()
         published = current.timeline.publish(instant, action, State.REQUESTED, data)
         after = with_instant(current, published, data)
-        if follow is not None:
-            follow.begin(after, published)
     return Requested(instant, replace(after, check_held=table.check_held))

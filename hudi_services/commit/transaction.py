@@ -23,7 +23,7 @@ from ..snapshot import Snapshot, with_instant
 from ..timeline.instant import Instant, State
 from .checkpoints import delete_checkpoints
 from .conflicts import TakenOver
-from .critical_section import critical_section
+from .critical_section import critical_section, look
 from .drafts import Draft, TimesSource
 from .heartbeat import Heartbeat
 from .lease import Lease
@@ -185,6 +185,10 @@ class Transaction:
             left=self._left,
         ) as current:
             yield current
+
+    def look(self, *, own: str) -> Snapshot:
+        """The table as it is now, without its lock (`critical_section.look`); confirms the lease."""
+        return look(self._table, self._settings, self._lease, own=own)
 
     def leave(self, paths: Iterable[str]) -> None:
         """Delete these files, which nobody needs, with those that the transaction leaves."""

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ..archival.selection import archive_rules, bounds_of_table, select
-from ..attempts.clean import OwnClean, pending_cleans, run_clean
+from ..attempts.clean import pending_cleans, run_clean
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
-from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_cleaner_plan
+from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.conflicts import recover_hint
 from ..commit.expectations import FilesSuperseded
 from ..commit.newest_files import groups_of, read_ahead
@@ -46,18 +46,16 @@ def clean(request: CleanRequest, storage: Storage | Snapshot | None = None) -> R
     if rolled_back:
         run = run.at(refresh(run.table))
     planned = ""
-    with OwnClean(run.settings) as own:
-        if plan_anew:
-            # Older cleans are finished first.
-            planned, table, why_idle = _schedule(_CleanPlanner(run, rules, None if pending else own))
-            run = run.at(table)
-            pending = pending_cleans(table)
-            if why_idle and not pending:
-                if not rolled_back:
-                    raise NothingToDo(why_idle)
-                report.reason = f"failed writes were rolled back; {why_idle}"
-                return report.completed(None)
-        report = _execute(run, pending, planned, own)
+    if plan_anew:
+        planned, table, why_idle = _schedule(_CleanPlanner(run, rules))
+        run = run.at(table)
+        pending = pending_cleans(table)
+        if why_idle and not pending:
+            if not rolled_back:
+                raise NothingToDo(why_idle)
+            report.reason = f"failed writes were rolled back; {why_idle}"
+            return report.completed(None)
+    report = _execute(run, pending, planned)
     if not plan_anew:
         report.warnings.append("the next run cleans what changed since this clean was planned")
     return report
@@ -83,7 +81,6 @@ def _roll_back_failed_writes(run: Run[CleanRequest]) -> bool:
 @dataclass(frozen=True)
 class _CleanPlanner(Planner[CleanRequest, CleanerPlan]):
     rules: CleanRules
-    follow: OwnClean | None = None
 
     name = activity = "clean"
     rewrites = False
@@ -168,16 +165,13 @@ def _warn_of_checkpoint(run: Run[CleanRequest]) -> None:
         run.report.warn(checkpoint_warnings(found))
 
 
-def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str, own: OwnClean) -> Report:
-    """Carry out the `pending` cleans; this run has planned that of the time `planned`, and may have begun it."""
+def _execute(run: Run[CleanRequest], pending: Iterable[Instant], planned: str) -> Report:
+    """Carry out the `pending` cleans; this run has planned that of the time `planned`."""
     report, progress = run.report, run.progress("delete")
     files, last = 0, None
     for instant in pending:
         with report.phase("delete"):
-            if instant.ts == own.ts:
-                done: CleanMetadata | None = own.finish(progress)
-            else:
-                done = run_clean(run.table, instant, run.settings, progress, is_own=instant.ts == planned)
+            done = run_clean(run.table, instant, run.settings, progress, is_own=instant.ts == planned)
         if done is None:
             report.warnings.append(f"the clean {instant.ts} had an empty plan, and was dropped")
             continue

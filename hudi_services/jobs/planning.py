@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from ..commit.critical_section import Follow, Requested, request
+from ..commit.critical_section import Requested, request
 from ..errors import NothingToDo
 from ..runs.request import Request
 from ..runs.run import Run
@@ -34,11 +34,6 @@ class Planner(ABC, Generic[Q, Plan]):
     """Shown to people who wait for the lock."""
     rewrites: ClassVar[bool] = True
     """Whether the plan replaces file groups by files that bear its time."""
-
-    @property
-    def follow(self) -> Follow | None:
-        """What begins under the lock under which the plan is published."""
-        return None
 
     @property
     @abstractmethod
@@ -72,16 +67,7 @@ class Planner(ABC, Generic[Q, Plan]):
             return self.encode(current, final)
 
         with run.report.phase("publish"):
-            done = request(
-                run.table,
-                self.action,
-                self.activity,
-                content,
-                run.settings,
-                rewrites=self.rewrites,
-                ts=ts,
-                follow=self.follow,
-            )
+            done = request(run.table, self.action, self.activity, content, run.settings, rewrites=self.rewrites, ts=ts)
         _log.info("scheduled the %s %s", self.name, done.ts)
         return done
 
