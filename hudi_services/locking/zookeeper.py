@@ -12,11 +12,12 @@ import logging
 import os
 import socket
 import uuid
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConflictError
+from ..errors import ConflictError, StorageError
 from ..options import lock_keys, value_of
 from ..storage import Storage
 from .clients import client, failing_as_storage
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _WHAT = "the lock in ZooKeeper"
 _PREFIX = "-lock-"
+_MOST_SESSIONS = 4
+"""That may break while one process waits in line: LockManager of Hudi tries again, too."""
 _IMPLICIT_FOLDER, _IMPLICIT_KEY = "/tmp", "lock_key"
 
 
@@ -45,7 +48,10 @@ class ZooKeeperProvider:
     def lock(self, table: Storage, wait: LockWait) -> TableLock:
         path = f"{self.base_path.rstrip('/')}/{self.key}" if self.base_path else implicit_path(table.root)
         kazoo = client("kazoo.client", "zookeeper", _WHAT)
-        session = kazoo.KazooClient(hosts=self.hosts, timeout=self.session_millis / 1000, logger=_log)
+
+        def session() -> Any:
+            return kazoo.KazooClient(hosts=self.hosts, timeout=self.session_millis / 1000, logger=_log)
+
         return ZooKeeperLock(session, self.hosts, path, self.connection_millis / 1000, wait)
 
 
@@ -55,13 +61,18 @@ def implicit_path(base_path: str) -> str:
 
 
 class ZooKeeperLock(PolledLock):
-    """A place in the line of one lock; `session` is a client of kazoo that was not started."""
+    """A place in the line of one lock; `new_session` makes a client of kazoo that is not started."""
 
     advice = "wait for that writer; a lock whose holder died is free when the holder's session has timed out"
 
-    def __init__(self, session: Any, hosts: str, path: str, connection_seconds: float, wait: LockWait) -> None:
+    def __init__(
+        self, new_session: Callable[[], Any], hosts: str, path: str, connection_seconds: float, wait: LockWait
+    ) -> None:
         super().__init__(f"{path} in ZooKeeper at {hosts}", wait)
-        self._session = session
+        self._new_session = new_session
+        self._session = new_session()
+        self._broken = 0
+        """How many sessions ended while this process waited."""
         self._path = path
         self._connection_seconds = connection_seconds
         self._node = ""
@@ -77,18 +88,41 @@ class ZooKeeperLock(PolledLock):
         )
 
     def _try(self) -> bool:
-        with self._errors():
-            if not self._node:
+        if not self._node:
+            # Where not even this succeeds, another try is of no use.
+            with self._errors():
                 self._session.start(timeout=self._connection_seconds)
-                self._session.ensure_path(self._path)
-                who = f"application_id=hudi_services, process {os.getpid()} on {socket.gethostname()}".encode()
-                node = f"{self._path}/_c_{uuid.uuid4()}{_PREFIX}"
-                created = self._session.create(node, who, ephemeral=True, sequence=True)
-                self._node = str(created).rpartition("/")[2]
-            line = self._line()
-            if self._node not in line:
-                raise ConflictError(f"the session with ZooKeeper ended while this process waited for {self.name}")
-            return line[0] == self._node
+        while True:
+            try:
+                with self._errors():
+                    self._join()
+                    line = self._line()
+                if self._node in line:
+                    return line[0] == self._node
+            except StorageError:
+                if self._broken + 1 >= _MOST_SESSIONS:
+                    raise
+            self._start_again()
+
+    def _join(self) -> None:
+        if not self._node:
+            self._session.ensure_path(self._path)
+            who = f"application_id=hudi_services, process {os.getpid()} on {socket.gethostname()}".encode()
+            node = f"{self._path}/_c_{uuid.uuid4()}{_PREFIX}"
+            created = self._session.create(node, who, ephemeral=True, sequence=True)
+            self._node = str(created).rpartition("/")[2]
+
+    def _start_again(self) -> None:
+        """Begin a new session, at the end of the line. Raises ConflictError when that does not last, StorageError."""
+        self._broken += 1
+        if self._broken >= _MOST_SESSIONS:
+            raise ConflictError(f"sessions with ZooKeeper end while this process waits for {self.name}")
+        _log.warning("the session with ZooKeeper ended while this process waited for %s; it waits again", self.name)
+        # The node of an answer that was lost goes with its session.
+        self._release()
+        self._session, self._node = self._new_session(), ""
+        with self._errors():
+            self._session.start(timeout=self._connection_seconds)
 
     def _line(self) -> list[str]:
         """The nodes that wait for the lock, its holder first."""

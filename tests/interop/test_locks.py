@@ -3,14 +3,17 @@
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
 import pytest
 from kazoo.client import KazooClient
 
+from hudi_services.errors import StorageError
 from hudi_services.locking.protocol import LockWait
 from hudi_services.locking.zookeeper import ZooKeeperProvider, implicit_path
 from hudi_services.stores import open_storage
@@ -45,6 +48,59 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             time.sleep(0.1)
         yield f"127.0.0.1:{port}"
         server.kill()
+
+
+class Breaks:
+    """A proxy that closes its first `times` connections to ZooKeeper as soon as a client asks for something."""
+
+    def __init__(self, server: str, times: int) -> None:
+        host, _, port = server.partition(":")
+        self._server, self._times = (host, int(port)), times
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.broken = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._socket.accept()[0]
+                server = socket.create_connection(self._server)
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        is_asking, seen = target.getpeername() == self._server, 0
+        with suppress(OSError):
+            while data := source.recv(65536):
+                seen += 1
+                # The first message of a connection is about the session.
+                if is_asking and seen == 2 and self.broken < self._times:
+                    self.broken += 1
+                    break
+                target.sendall(data)
+            for end in (source, target):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_connection_that_breaks(times: int, tmp_path: Path, zookeeper: str) -> None:
+    """A run of hours does not end because ZooKeeper was away for a moment; and it does not try for ever."""
+    proxy = Breaks(zookeeper, times)
+    provider = ZooKeeperProvider(proxy.url, "/hudi", tmp_path.name)
+    try:
+        if times == 1:
+            with provider.lock(open_storage(str(tmp_path)), LockWait(5_000, 10)) as lock:
+                lock.check()
+        else:
+            with pytest.raises(StorageError, match=f"ZooKeeper at {proxy.url}"):
+                provider.lock(open_storage(str(tmp_path)), LockWait(5_000, 10)).__enter__()
+    finally:
+        proxy.close()
+    assert proxy.broken == (1 if times == 1 else 4)
 
 
 def options_of(provider: str, url: str, **more: str) -> dict[str, str]:
