@@ -251,9 +251,12 @@ class Lease:
 
     def check_beside(self, stored: Iterable[FileInfo]) -> None:
         """As `check`, by a listing of the stored lease files; confirms a lease that is not confirmed yet."""
-        if not self._is_confirmed and self.confirm(stored):
-            return
-        if max((number for number, _ in _numbered(stored, self._name)), default=0) != self._number:
+        if not self._is_confirmed:
+            # Once it was lost, the file of its number may be that of another process.
+            is_ours = not self._is_ended and self.confirm(stored)
+        else:
+            is_ours = max((number for number, _ in _numbered(stored, self._name)), default=0) == self._number
+        if not is_ours:
             raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.commit import lease
-from hudi_services.commit.lease import LEASE_FOLDER, Lease, LeaseState, read_lease
+from hudi_services.commit.lease import LEASE_FOLDER, Lease, LeaseState, read_lease, stored_leases
 from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
 from hudi_services.errors import ConflictError, CorruptFile, LockBusy
 from hudi_services.locking.file_system import FileSystemLock, FileSystemProvider
@@ -233,3 +233,22 @@ def test_markers_that_are_no_text(storage: Storage) -> None:
     storage.create(".hoodie/.temp/7/MARKERS0", b"\xff\xfe")
     with pytest.raises(CorruptFile, match="MARKERS0 holds no markers"):
         read_markers(storage, "7")
+
+
+def test_a_lease_that_is_confirmed_too_late_is_lost(storage: Storage) -> None:
+    """Of a listing from before: one took the lease and forgot it, so that numbers began again, and another has it."""
+    with Lease(storage, "clustering-1", "execute"):
+        pass
+    ahead = stored_leases(storage)
+    with Lease(storage, "clustering-1", "take back") as forgotten:
+        forgotten.forget()
+    with Lease(storage, "clustering-1", "another") as other:
+        lease._foreseen[storage.identity] = ahead
+        with Lease(storage, "clustering-1", "execute", confirmed=False) as late:
+            with pytest.raises(ConflictError, match="took over"):
+                late.check_beside(stored_leases(storage))
+            other.check()
+            storage.put(f"{FOLDER}/clustering-1.2.json", b"of one who came later")
+            with pytest.raises(ConflictError, match="took over"):
+                late.check()
+    assert storage.read(f"{FOLDER}/clustering-1.2.json") == b"of one who came later"
