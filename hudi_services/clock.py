@@ -27,6 +27,8 @@ _ZONES = {
     FASTEST: timezone(timedelta(hours=14)),
 }
 _MILLISECOND = timedelta(milliseconds=1)
+_UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Only Linux has two clocks: its other one, and `time.monotonic` everywhere, stand still while the machine sleeps."""
 
 
 @contextmanager
@@ -37,6 +39,11 @@ def counted(seconds: dict[str, float], phase: str) -> Iterator[None]:
         yield
     finally:
         seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def uptime() -> float:
+    """Seconds since the machine was started, with those for which it slept: the age of what was seen of other ones."""
+    return time.clock_gettime(_UPTIME)
 
 
 def process_zone() -> str:

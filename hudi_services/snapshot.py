@@ -1,6 +1,5 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -8,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .base_files.slices import BaseFileSlices, SliceSource
-from .clock import Clock
+from .clock import Clock, uptime
 from .concurrency import at_once
 from .errors import HudiServicesError, Outdated, TableNotFound
 from .file_names import PARTITION_METAFILE
@@ -154,7 +153,7 @@ def refresh_beside(table: Snapshot, last: Callable[[], T], *, holds: float = 0.0
 
 
 def _own_timeline(known: Timeline, holds: float, pool: ThreadPoolExecutor) -> Callable[[], Timeline]:
-    if time.monotonic() - known.seen < holds:
+    if uptime() - known.seen < holds:
         return lambda: known
     return pool.submit(known.reload).result
 

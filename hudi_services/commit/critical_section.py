@@ -1,12 +1,12 @@
 """The critical section under the table's lock, and the publication of a plan in it."""
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..clock import uptime
 from ..concurrency import at_once
 from ..errors import ConflictError, LockBusy, PartlyDone, StorageError
 from ..locking.protocol import LockWait, TableLock
@@ -137,10 +137,11 @@ class _Hold:
         self._leases = [own] if lease is None else [own, lease]
         self._lost: ConflictError | None = None
         self._seen = -math.inf
-        """When the look of the beginning was made, by the monotonic clock; it stands for the first check after it."""
+        """When the look of the beginning was asked for, by `uptime`; it stands for the first check after it."""
 
     def begin(self) -> bool:
         """Confirm the lease of the table; whether it is ours. `check` tells when another one was lost."""
+        asked = uptime()
         stored = stored_leases(self._own.storage)
         if not self._own.confirm(stored):
             return False
@@ -150,7 +151,7 @@ class _Hold:
                 lease.check_beside(stored)
         except ConflictError as lost:
             self._lost = lost
-        self._seen = time.monotonic()
+        self._seen = asked
         return True
 
     def check(self) -> None:
@@ -158,7 +159,7 @@ class _Hold:
         if self._lost is not None:
             raise self._lost
         seen, self._seen = self._seen, -math.inf
-        if time.monotonic() - seen > _LOOK_HOLDS_SECONDS:
+        if uptime() - seen > _LOOK_HOLDS_SECONDS:
             at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))
 
 

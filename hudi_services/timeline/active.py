@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from ..clock import Clock, next_instant
+from ..clock import Clock, next_instant, uptime
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadata, decode_cleaner_plan
 from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_requested_replace
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
@@ -65,8 +65,8 @@ class Timeline:
     """The contents of the files that this process has published since the listing, by file name."""
     create_schema: str | None = None
     """The Avro schema (JSON) of the table's creation."""
-    seen: float = field(default_factory=time.monotonic, compare=False)
-    """When it was listed, by the monotonic clock of the process that did."""
+    seen: float = field(default_factory=uptime, compare=False)
+    """When it was listed, by `uptime` of the machine that did."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, listed: Iterable[FileInfo] | None = None) -> "Timeline":
@@ -89,7 +89,7 @@ class Timeline:
 
         Files that are not instants are skipped; a missing folder gives an empty timeline.
         """
-        seen = time.monotonic()
+        seen = uptime()
         files: dict[str, FileInfo] = {}
         begun: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}

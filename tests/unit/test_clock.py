@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clock import format_instant, instant_of_millis, next_instant, parse_instant
+from hudi_services.clock import format_instant, instant_of_millis, next_instant, parse_instant, uptime
 from hudi_services.errors import UnsupportedTable
 
 MOMENTS = st.datetimes(datetime(1971, 1, 2), datetime(9998, 1, 1), timezones=st.just(timezone.utc))
@@ -85,3 +85,10 @@ def test_next_is_the_present_when_it_can_be() -> None:
 def test_an_instant_that_cannot_be_followed() -> None:
     with pytest.raises(UnsupportedTable, match="99999999999999999"):
         next_instant(datetime(2026, 1, 1, tzinfo=timezone.utc), "UTC", "99999999999999999")
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="another system has one clock of this kind")
+def test_the_uptime_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {time.CLOCK_BOOTTIME: 500.0, time.CLOCK_MONOTONIC: 200.0}
+    monkeypatch.setattr(time, "clock_gettime", known.__getitem__)
+    assert uptime() == 500
