@@ -200,11 +200,12 @@ def _emptied(current: Snapshot, partitions: Iterable[str]) -> Iterable[str]:
 
     All partitions stay while a write is pending, because not every store lists a file that is not closed yet.
     """
-    if any(i.action.writes_data and _may_write(current, i) for i in current.timeline.pending()):
+    wanted = [partition for partition in partitions if partition and current.config.partition_fields]
+    if not wanted or any(i.action.writes_data and _may_write(current, i) for i in current.timeline.pending()):
         return
-    for partition in partitions:
-        if not partition or not current.config.partition_fields:
-            continue
+    # If this process was stopped for long, a writer that has begun since may have made the partition its own.
+    current.check_held()
+    for partition in wanted:
         files, folders = current.storage.list_dir(partition)
         if folders or any(not is_partition_metafile(file.name) for file in files if not file.name.endswith(".crc")):
             continue

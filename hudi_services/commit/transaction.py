@@ -63,7 +63,8 @@ def publish(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | N
 
     def completion_time() -> str:
         # `times` also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
-        asked: list[Callable[[], Any]] = [times] if confirm is None else [times, confirm]
+        # A completed delta commit that was there stays: where this is called once more, it is not looked for again.
+        asked: list[Callable[[], Any]] = [times] if confirm is None or confirmed else [times, confirm]
         drawn, *tables = at_once(lambda ask: ask(), asked)
         confirmed.extend(tables)
         return str(drawn)

@@ -39,6 +39,8 @@ _WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
 _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
 _ACTION_NAMES = frozenset(action.value for action in Action)
 _COMMITS_AT_ONCE = 16
+_ANSWERS_HOLD_SECONDS = 1.0
+"""For how long what was looked at right before a commit stands: a lease outlives its last renewal by fifty."""
 _ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
 
 
@@ -343,10 +345,11 @@ class Timeline:
     ) -> Instant:
         """Create the file of an instant's next state, and return the instant; this snapshot does not change.
 
-        A `completion_time` that is a function is drawn while the state before is looked at. Raises AlreadyExists when
-        the file exists, and ConflictError when the file of the state before does not: another process has then rolled
-        the instant back. Without `looks`, the caller looks for the files of all states later. `beside` is called while
-        the state before is looked at.
+        A `completion_time` that is a function is drawn while the state before is looked at, and both are done once more
+        when that took long: answers that came early are old then. Raises AlreadyExists when the file exists, and
+        ConflictError when the file of the state before does not: another process has then rolled the instant back.
+        Without `looks`, the caller looks for the files of all states later. `beside` is called while the state before
+        is looked at.
         """
         asked: list[Callable[[], Any]] = []
         if looks and state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
@@ -356,8 +359,12 @@ class Timeline:
             asked.append(beside)
         if callable(completion_time):
             asked.append(completion_time)
+        began = uptime()
         answers = at_once(lambda ask: ask(), asked)
-        completion_time = answers[-1] if callable(completion_time) else completion_time
+        if callable(completion_time):
+            if uptime() - began > _ANSWERS_HOLD_SECONDS:
+                answers = at_once(lambda ask: ask(), asked)
+            completion_time = str(answers[-1])
         name = self.layout.file_name(ts, action, state, completion_time)
         self.storage.create(self.path(name), data)
         done = state is State.COMPLETED
