@@ -319,6 +319,13 @@ class MetadataTable:
                 self._definitions[path] = None
         return self._definitions[path]
 
+    def forget_definitions(self) -> None:
+        """Read the index definitions anew when they are asked for next: to be called before they are written.
+
+        Hudi defines an index before it begins to build it, without a lock and without an instant here.
+        """
+        self._definitions.clear()
+
     @cached_property
     def ledger(self) -> FileLedger:
         """What its own timeline says about files."""

@@ -108,5 +108,6 @@ def _define(metadata: MetadataTable) -> dict[str, str | None]:
         "indexOptions": {"isPartitioned": "false"},
         "version": "V1",
     }
+    metadata.forget_definitions()
     write_definitions(metadata.storage, path, {**read_definitions(metadata), RECORD_INDEX: defined})
     return {"hoodie.table.index.defs.path": path}

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from hudi_services.merging import merged_logs
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.table.view import FileSystemView
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import distinct_rows
@@ -517,6 +518,31 @@ def test_statistics_of_a_new_column(version: int, tmp_path: Path) -> None:
         text = (tmp_path / "own/.hoodie/.index_defs/index.json").read_text()
         assert "more" not in json.loads(text)["indexDefinitions"]["column_stats"]["sourceFields"]
     assert own.validate(strict=True).ok
+
+
+class _Defining(LocalStorage):
+    """Another process defines an index, as Hudi does without a lock, while the first base file is written."""
+
+    def open_output(self, path: str) -> IO[bytes]:
+        defined = Path(self.root) / ".hoodie/.index_defs/index.json"
+        definitions = json.loads(defined.read_text())
+        definitions["indexDefinitions"]["secondary_index_of_others"] = {"sourceFields": ["note"]}
+        defined.write_text(json.dumps(definitions))
+        return super().open_output(path)
+
+
+def test_an_index_that_another_process_defines_meanwhile(tmp_path: Path) -> None:
+    """It is still defined when the commit has added its column to those with statistics."""
+    path = tmp_path / "rides"
+    create(path).insert(rows(0, 9))
+    request = WriteRequest(
+        base_path=str(path), options=resolve([("test", FILTERS)]), operation=WriteOperation.BULK_INSERT
+    )
+    more = rows(30, 60, ts=1).append_column("more", pa.array(np.arange(30) / 4))
+    writing.write(request, more.to_reader, _Defining(str(path)))
+    found = json.loads((path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]
+    assert found["column_stats"]["sourceFields"][-1] == "more"
+    assert "secondary_index_of_others" in found
 
 
 @pytest.mark.parametrize("version", VERSIONS)

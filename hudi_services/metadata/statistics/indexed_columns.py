@@ -74,6 +74,7 @@ def define_columns(metadata: MetadataTable, new: Sequence[str]) -> None:
     """Add columns to the definition of the column statistics, where there is one with columns. Raises CorruptFile."""
     if not new:
         return
+    metadata.forget_definitions()
     definitions = read_definitions(metadata)
     definition = definitions.get(COLUMN_STATS) or {}
     fields = definition.get("sourceFields")
