@@ -232,7 +232,7 @@ def _is_still(known: Snapshot, config: TableConfig, timeline: Timeline, metadata
         return False
     if metadata is None or known.metadata is None:
         return metadata is known.metadata
-    return metadata.timeline.saw_the_same(known.metadata.timeline)
+    return metadata.is_at_rest and metadata.timeline.saw_the_same(known.metadata.timeline)
 
 
 def _assembled(

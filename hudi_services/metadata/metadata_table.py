@@ -134,12 +134,12 @@ class MetadataTable:
     ) -> "MetadataTable":
         """The metadata table as it is now, beside another snapshot of the table, under the same configuration.
 
-        Nothing in its partitions changes that its timeline does not tell: what was listed stays, if that is the same.
+        What was listed stays, if its timeline is the same and tells of all that changes its partitions.
         `timeline` is its timeline as it is now, if that was read already.
         """
         timeline = timeline or self.timeline.reload()
         now = replace(self, table_config=table_config, data_timeline=data_timeline, slices=slices, timeline=timeline)
-        if timeline.saw_the_same(self.timeline):
+        if now.is_at_rest and timeline.saw_the_same(self.timeline):
             now._listed.update(self._listed)
             now._definitions.update(self._definitions if table_config is self.table_config else {})
         return now
@@ -188,6 +188,11 @@ class MetadataTable:
         """Partitions that a commit must update: ready partitions and partitions that are being built."""
         names = {*self.table_config.metadata_partitions, *self.table_config.metadata_partitions_inflight}
         return tuple(sorted(names))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no instant of its timeline is pending: files come and go while one is, and the timeline stays."""
+        return not self.timeline.pending()
 
     @property
     def log_naming(self) -> LogNaming:

@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
+import hudi_services
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
-from hudi_services.jobs import clean, clustering
-from hudi_services.runs.request import Mode
+from hudi_services.jobs import clean, clustering, writing
+from hudi_services.options import resolve
+from hudi_services.runs.request import Mode, WriteOperation, WriteRequest
+from hudi_services.snapshot import Snapshot
 
+from .faulty_storage import FaultyStorage, Killed
 from .other_writers import OtherWriters
 from .repairs import LOCK, hide_metadata
+from .rides import FILTERS, create
 from .tables import RELEASES, open_local, request, unpack
 from .test_clean import wanted
 from .test_salvage import rows
+from .test_upserts import rows as rides
 
 _MINUTE = 60
 _LAZY = {**LOCK, "hoodie.clean.failed.writes.policy": "LAZY", "hoodie.clean.commits.retained": "1"}
@@ -78,3 +84,38 @@ def test_a_clustering_that_was_given_up(release: str, tmp_path: Path) -> None:
     assert other and f"rolled back: {other}" in cleaned(at_once)
     clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
     assert "rolled back" not in cleaned(at_once) and rows(path).equals(before)
+
+
+class _KilledAfterLogs(FaultyStorage):
+    """It dies when it has written the log files of its delta commit; `known` is the table as another process saw it
+    just before them."""
+
+    known: Snapshot | None = None
+
+    def create(self, path: str, data: bytes) -> None:
+        if path.startswith(".hoodie/metadata/"):
+            if ".log." in path and self.known is None:
+                self.known = open_local(Path(self.root))
+                assert self.known.metadata is not None
+                self.known.metadata.look_into(self.known.metadata.partitions)
+            if path.endswith(".deltacommit"):
+                self.left = 0
+        super().create(path, data)
+
+
+def test_log_files_that_came_since_the_table_was_opened(tmp_path: Path) -> None:
+    """The timeline of the metadata table is the same as then: what a pending instant has written is looked for anew."""
+    path = tmp_path / "rides"
+    options = {**FILTERS, "hoodie.table.services.enabled": "false", "hoodie.clean.failed.writes.policy": "LAZY"}
+    create(path, table_version=6).insert(rides(0, 9), options=options)
+    storage = _KilledAfterLogs(str(path))
+    write = WriteRequest(
+        base_path=str(path), options=resolve([("test", options)]), operation=WriteOperation.BULK_INSERT
+    )
+    with pytest.raises(Killed):
+        writing.write(write, rides(30, 60).to_reader, storage)
+    report = clean.clean(wanted(path, options), storage.known)
+    assert "failed writes were rolled back" in " ".join(report.warnings)
+    assert not open_local(path).timeline.pending()
+    table = hudi_services.open(path, engine="local")
+    assert table.validate(strict=True).ok and table.insert(rides(9, 12)).ok
