@@ -6,7 +6,7 @@
     (look up)  the table as it was under the lock: what is completed later is compared at the end
     workload   <ts>.inflight: which file groups are updated, and how many rows each of them gets
     (work)     a marker, then the file, for every new file
-    finish     files of dead tasks; under the lock: the conflicts, `transaction.publish` with the draft
+    finish     under the lock: the conflicts, files of repeated tasks, `transaction.publish` with the draft
     clean-up   markers, heartbeat
 
 The order is that of Hudi 1.1 and later (BaseHoodieWriteClient.startCommit, commitStats): a writer of Hudi that begins
@@ -16,8 +16,6 @@ later sees the requested file, and one that commits later compares its file grou
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from ..commit.critical_section import critical_section
 from ..commit.drafts import CommitDraft, TimesSource
@@ -27,7 +25,6 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction, begin, expect
-from ..concurrency import at_once
 from ..errors import ConflictError, LockBusy, NothingToDo, PartlyDone
 from ..rollback.execution import pending_rollback
 from ..snapshot import Snapshot, with_instant
@@ -120,18 +117,18 @@ class WriteAttempt(AttemptFrame):
 
     def _before_commit(self, draft: CommitDraft) -> None:
         self._files = draft.paths
-        # No other process works at the instant of a write: its files are those of its tasks.
-        before: list[Callable[[], Any]] = [partial(draft.rehearse, self.table)]
-        if self._repeats:
-            before.append(partial(remove_marked_strays, self.table, self.ts, draft.paths))
-        elif draft.index_delta is None and not draft.secondary_deltas:
+        if not self._repeats and draft.index_delta is None and not draft.secondary_deltas:
             kinds = {True: self.table.log_naming.marker_kind, False: CREATE}
             self._marked = [Marker(one.stat.path, kinds[one.stat.is_log]) for one in draft.files]
-        at_once(lambda do: do(), before)
+        draft.rehearse(self.table)
 
     def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:
         self._require_ours(current)
         expect(current, draft)
+        if self._repeats:
+            # Under the lock, for which a writer may wait long: a task that is repeated elsewhere may still run. No
+            # other process works at the instant of a write: its files are those of its tasks.
+            remove_marked_strays(current, self.ts, draft.paths)
         return ReadyCommit(current, draft, self._settings.skew_millis)
 
     def _require_ours(self, current: Snapshot) -> Instant:

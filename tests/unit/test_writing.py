@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
+from hudi_services.commit.markers import create_marker
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated
 from hudi_services.ingest import write_execution
 from hudi_services.ingest.write_tasks import WriteTask
@@ -428,3 +430,31 @@ def test_another_writer_rolls_it_back(version: int, tmp_path: Path) -> None:
     assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 10
     insert(path, rows(10, 20), open_storage(str(path)))
     assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 20
+
+
+class _SlowTask(LocalStorage):
+    """A task that the engine has given up writes its file when the writer waits for the lock."""
+
+    slow = ""
+
+    def create(self, path: str, data: bytes) -> None:
+        super().create(path, data)
+        written = [*Path(self.root).glob("d0/*.parquet")]
+        if "/.locks/hudi_services/table." in path and written and not self.slow:
+            file_id, token, instant = written[0].name.split("_")
+            self.slow = f"d0/{file_id[:-1]}7_9{token}_{instant}"
+            create_marker(self, instant.removesuffix(".parquet"), self.slow)
+            shutil.copy(written[0], f"{self.root}/{self.slow}")
+
+
+def test_a_repeated_task_that_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is looked for under the lock: readers that list would see its rows twice."""
+    monkeypatch.setattr(LocalEngine, "repeats_tasks", True)
+    create(tmp_path / "rides")
+    storage = _SlowTask(str(tmp_path / "rides"))
+    request = WriteRequest(
+        base_path=storage.root, options=resolve([("test", FILTERS)]), operation=WriteOperation.BULK_INSERT
+    )
+    assert writing.write(request, rows(0, 9).to_reader, storage).exit_code == 0
+    assert storage.slow and not (tmp_path / "rides" / storage.slow).exists()
+    assert read(tmp_path / "rides").equals(rows(0, 9))
