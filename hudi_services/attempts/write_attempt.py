@@ -25,9 +25,9 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction, begin, expect
-from ..errors import ConflictError, LockBusy, NothingToDo, PartlyDone
+from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..rollback.execution import pending_rollback
-from ..snapshot import Snapshot, with_instant
+from ..snapshot import Snapshot, refresh, with_instant
 from ..timeline.instant import Action, Instant, State
 from .frame import AttemptFrame, ReadyCommit
 from .strays import remove_marked_strays
@@ -60,6 +60,7 @@ class WriteAttempt(AttemptFrame):
         self._action = action
         self._requested = requested
         self._repeats = repeats
+        self._claimed = ""
 
     def _begin(self) -> None:
         table, left = self.table, list[str]()
@@ -71,7 +72,7 @@ class WriteAttempt(AttemptFrame):
             refuse_ahead(current, ts)
             if ts != due:
                 # Others were here first.
-                self._give_up_claim()
+                self._give_up_claim(current)
                 self._claim(ts)
                 current.check_held()
             self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
@@ -96,12 +97,19 @@ class WriteAttempt(AttemptFrame):
         what = f"write {ts}"
         claim = Transaction(self.table, lease_name(instant), what, self._settings, is_new=True, confirmed=False)
         self._entered = claim.__enter__()
+        self._claimed = ts
         self._transaction.beat(ts)
 
-    def _give_up_claim(self) -> None:
+    def _give_up_claim(self, table: Snapshot) -> None:
+        self._leave_to_another(table)
         self._transaction.forget()
         self._transaction.stop_beating()
         self._transaction.__exit__(None, None, None)
+
+    def _leave_to_another(self, table: Snapshot) -> None:
+        """Leave the heartbeat where another writer has begun at the very instant that this one has claimed."""
+        if table.timeline.at(self._claimed):
+            self._transaction.leave_heartbeat()
 
     @property
     def ts(self) -> str:
@@ -144,6 +152,8 @@ class WriteAttempt(AttemptFrame):
 
     def _failed(self, error: BaseException) -> None:
         if self._instant is None:
+            with suppress(HudiServicesError):
+                self._leave_to_another(refresh(self.table))
             self._transaction.forget()
         elif not isinstance(error, PartlyDone):
             self._undo(error)

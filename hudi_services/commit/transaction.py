@@ -201,6 +201,11 @@ class Transaction:
             self._heartbeat.stop()
             self._heartbeat.remove()
 
+    def leave_heartbeat(self) -> None:
+        """Write no more heartbeats, and leave the file, which is that of another writer, too."""
+        if self._heartbeat is not None:
+            self._heartbeat.hand_over()
+
     def forget(self) -> None:
         """Delete the files of the lease on exit, because no process will use it again."""
         self._lease.forget()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 import hudi_services
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import NothingToDo
+from hudi_services.errors import LockBusy, NothingToDo
 from hudi_services.jobs import clean, clustering, writing
 from hudi_services.options import resolve
 from hudi_services.runs.request import Mode, WriteOperation, WriteRequest
 from hudi_services.snapshot import Snapshot
+from hudi_services.stores.local import LocalStorage
 
 from .faulty_storage import FaultyStorage, Killed
 from .other_writers import OtherWriters
@@ -119,3 +121,33 @@ def test_log_files_that_came_since_the_table_was_opened(tmp_path: Path) -> None:
     assert not open_local(path).timeline.pending()
     table = hudi_services.open(path, engine="local")
     assert table.validate(strict=True).ok and table.insert(rides(9, 12)).ok
+
+
+class _SameMoment(LocalStorage):
+    """A writer of Hudi begins at the very moment that our write has drawn for its instant, too."""
+
+    ts = ""
+
+    def create(self, path: str, data: bytes) -> None:
+        super().create(path, data)
+        if "/write-" in path and not self.ts:
+            self.ts = path.rpartition("/write-")[2].partition(".")[0]
+            self.put(heartbeat_path(self.ts), b"")
+            self.put(f".hoodie/timeline/{self.ts}.commit.requested", b"")
+
+
+@pytest.mark.parametrize("is_locked", [False, True], ids=["it takes the next moment", "it waits for the lock in vain"])
+def test_the_heartbeat_of_another_writer_stays(is_locked: bool, tmp_path: Path) -> None:
+    """Without it, a clean takes the other writer for dead."""
+    path = tmp_path / "rides"
+    create(path).insert(rides(0, 9), options={**FILTERS, "hoodie.table.services.enabled": "false"})
+    options = {**FILTERS, **LOCK, "hoodie.table.services.enabled": "false", "hoodie.write.lock.wait_time_ms": "0"}
+    if is_locked:
+        (path / ".hoodie/lock").touch()
+    storage = _SameMoment(str(path))
+    write = WriteRequest(
+        base_path=str(path), options=resolve([("test", options)]), operation=WriteOperation.BULK_INSERT
+    )
+    with pytest.raises(LockBusy) if is_locked else nullcontext():
+        assert writing.write(write, rides(30, 60).to_reader, storage).exit_code == 0
+    assert storage.ts and [one.name for one in (path / ".hoodie/.heartbeat").iterdir()] == [storage.ts]
