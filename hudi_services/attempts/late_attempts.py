@@ -136,7 +136,8 @@ def take_back_staged(table: Snapshot, staged: str, settings: TransactionSettings
     """Take back one attempt by its folder. Raises LockBusy while its process is at work."""
     action, storage = table.timeline.layout.clustering_action, table.storage
     with Transaction(table, clustering_lease_name(staged), f"take back {staged}", settings) as transaction:
-        ts = shown_at(storage, staged)
+        # Only now: before it died, its process may have shown the plan.
+        table, ts = refresh(table), shown_at(storage, staged)
         found = table.timeline.find(ts, action) if ts else None
         if found is not None and not found.is_completed:
             _refuse_live(table, found, settings, transaction)

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from hudi_services.attempts.late_attempts import take_back_staged
+from hudi_services.commit.settings import TransactionSettings
+from hudi_services.commit.shown_plans import staged_attempts
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo, StorageError
@@ -17,6 +20,7 @@ from hudi_services.jobs import clustering, recover
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode, RecoverRequest
+from hudi_services.snapshot import Snapshot
 from hudi_services.storage import Storage
 from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
@@ -387,4 +391,28 @@ def test_what_a_killed_run_leaves_is_told_and_recovered(way: str, tmp_path: Path
     found = recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=False))
     assert found.dry_run and not table.is_clean()
     recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=True))
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+class _Shows(FaultyStorage):
+    """It dies when it has shown its plan; `known` is the table before that."""
+
+    known: Snapshot | None = None
+
+    def create(self, path: str, data: bytes) -> None:
+        if path.endswith(".clustering.requested"):
+            self.known = open_local(Path(self.root))
+        if path.endswith(".clustering.inflight"):
+            self.left = 0
+        super().create(path, data)
+
+
+def test_a_plan_that_was_shown_since_the_table_was_opened(tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, "STAGED")
+    storage = _Shows(str(table.path))
+    with pytest.raises(Killed):
+        table.cluster(storage=storage)
+    assert storage.known is not None and open_local(table.path).timeline.pending_clusterings()
+    (staged,) = staged_attempts(storage.known.storage)
+    take_back_staged(storage.known, staged, TransactionSettings())
     assert table.is_clean() and rows(table.path).equals(table.rows)
