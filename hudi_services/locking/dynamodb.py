@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ..clock import uptime
 from ..errors import ConflictError, StorageError
 from ..options import lock_keys, value_of
 from ..storage import Storage
@@ -71,7 +72,7 @@ class DynamoDBLock(PolledLock):
         self._owner = f"{socket.gethostname()}{uuid.uuid4()}"
         self._version = ""
         self._beaten = 0.0
-        """When the last heartbeat was begun."""
+        """When the last heartbeat was begun, by `uptime`."""
         self._seen: tuple[str, float] = "", 0.0
         """The holder's version number, and when it was first seen."""
         self._found_lease_seconds = 0.0
@@ -82,7 +83,7 @@ class DynamoDBLock(PolledLock):
 
     def check(self) -> None:
         with self._errors(), self._writing:
-            is_fresh = time.monotonic() - self._beaten < self._lease_millis / 1000
+            is_fresh = uptime() - self._beaten < self._lease_millis / 1000
             if is_fresh and self._is_ours(self._item()):
                 return
         raise ConflictError(
@@ -97,7 +98,7 @@ class DynamoDBLock(PolledLock):
                 self._make_table()
                 self._is_ready = True
             held = self._item()
-            begun = time.monotonic()
+            begun = uptime()
             if not self._take(held):
                 return False
         self._beaten = begun
@@ -153,7 +154,7 @@ class DynamoDBLock(PolledLock):
                     return
                 # An error: the next heartbeat may reach the service before the lease has ended.
                 with suppress(StorageError), self._errors():
-                    begun, version = time.monotonic(), str(uuid.uuid4())
+                    begun, version = uptime(), str(uuid.uuid4())
                     ours = {":o": {"S": self._owner}, ":v": {"S": self._version}, ":n": {"S": version}}
                     if not self._conditional(
                         "update_item",

@@ -18,6 +18,7 @@ import time
 import uuid
 from dataclasses import dataclass
 
+from ..clock import uptime
 from ..errors import AlreadyExists, ConflictError, CorruptFile, NotFound
 from ..limits import SMALL_FILE
 from ..options import lock_keys, value_of
@@ -54,7 +55,7 @@ class FileSystemLock(PolledLock):
         self._written = 0.0
 
     def _try(self) -> bool:
-        self._written = time.monotonic()
+        self._written = uptime()
         return self._create() or self._take_expired()
 
     def _holder(self) -> str:
@@ -71,7 +72,7 @@ class FileSystemLock(PolledLock):
 
     def check(self) -> None:
         half = self._expire_minutes * 60 / 2
-        if self._is_ours() and (not half or time.monotonic() - self._written < half or self._renew()):
+        if self._is_ours() and (not half or uptime() - self._written < half or self._renew()):
             return
         raise ConflictError(
             f"the lock {self.name} was taken over or deleted by another writer",
@@ -94,7 +95,7 @@ class FileSystemLock(PolledLock):
         return self._storage.replace(self._path, self._content, held) and self._is_ours()
 
     def _renew(self) -> bool:
-        held, now = self._storage.head(self._path), time.monotonic()
+        held, now = self._storage.head(self._path), uptime()
         if held is None or not self._is_ours() or not self._storage.replace(self._path, self._content, held):
             return False
         self._written = now
