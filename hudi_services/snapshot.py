@@ -80,15 +80,16 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
 
     Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
     """
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(1) as pool:
         # Most tables have their timeline there, and the listing need not wait for the properties to say so.
         usual = pool.submit(storage.list_dir, _USUAL_TIMELINE)
-        meta = pool.submit(MetaFolder.list, storage)
+        # Before the properties are read: otherwise a change in between would never be seen by `refresh`.
+        meta = MetaFolder.list(storage)
         config = open_config(storage, clock)
-        listed = usual.result()[0] if config.timeline_path == _USUAL_TIMELINE else None
+        listed = usual.result()[0] if config.timeline_path == _USUAL_TIMELINE else _timeline_in(meta, config)
     with suppress(Outdated):
-        return _look(storage, config, meta.result(), clock, listed=listed)
-    return _at_present(storage, config, clock)
+        return _look(storage, config, meta, clock, listed=listed)
+    return _at_present(storage, config, meta, clock)
 
 
 def read_ahead(table: Snapshot) -> None:
@@ -143,10 +144,11 @@ def refresh_beside(table: Snapshot, last: Callable[[], T], *, holds: float = 0.0
             new = TableConfig.load(storage, clock=table.clock)
             listed = listed if new.timeline_path == config.timeline_path else None
             config = config if new == config else new
+        files = _timeline_in(meta, config) if listed is None else listed
         try:
-            now = _look(storage, config, meta, table.clock, table, listed, ahead)
+            now = _look(storage, config, meta, table.clock, table, files, ahead)
         except Outdated:
-            now = _at_present(storage, config, table.clock)
+            now = _at_present(storage, config, meta, table.clock)
         if now is not table:
             now = replace(now, check_held=table.check_held, on_wait=table.on_wait)
         return now, beside.result()
@@ -158,12 +160,18 @@ def _own_timeline(known: Timeline, holds: float, pool: ThreadPoolExecutor) -> Ca
     return pool.submit(known.reload).result
 
 
-def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
+def _at_present(storage: Storage, config: TableConfig, meta: MetaFolder, clock: Clock) -> Snapshot:
+    """The table with this configuration, which was read after `meta` was listed; its timeline is listed again."""
     for _ in range(_LOOKS - 1):
         # An archiver may run between the listing and the reads; a second attempt sees its result.
         with suppress(Outdated):
-            return _look(storage, config, MetaFolder.list(storage), clock)
-    return _look(storage, config, MetaFolder.list(storage), clock)
+            return _look(storage, config, meta, clock)
+    return _look(storage, config, meta, clock)
+
+
+def _timeline_in(meta: MetaFolder, config: TableConfig) -> Iterable[FileInfo] | None:
+    """The files of the timeline, where they are in `.hoodie` itself."""
+    return meta.files.values() if config.timeline_path == TABLE_FOLDER else None
 
 
 def _look(
@@ -179,8 +187,6 @@ def _look(
 
     `listed` are the files of the timeline; `ahead` gives the timeline of the metadata table, read at the same time.
     """
-    if config.timeline_path == TABLE_FOLDER:
-        listed = meta.files.values()
     had = known.metadata if known is not None and known.config is config else None
     with ThreadPoolExecutor(3) as pool:
         metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)

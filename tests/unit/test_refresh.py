@@ -1,6 +1,7 @@
 """A refreshed snapshot is the table as it is: the same value when nothing has changed, else as if opened anew."""
 
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 import hudi_services
 from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.clock import SystemClock
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.snapshot import Snapshot, open_snapshot, refresh
-from hudi_services.storage import Storage
+from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import TableConfig
 
 from .counting_storage import CountingStorage
@@ -78,6 +81,35 @@ def test_whatever_another_process_changes(seed: int, tmp_path: Path) -> None:
         assert facts(found) == facts(fresh), name
         assert (found is known) is (facts(fresh) == before), name
         known = found
+
+
+class _Changed(LocalStorage):
+    """Another process changes the properties right after they were read, and before they are listed, if both are asked
+    for at the same time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self._is_changed = threading.Event()
+
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        data = super().read(path, limit)
+        if path == ".hoodie/hoodie.properties" and not self._is_changed.is_set():
+            _set_property(LocalStorage(self.root), "changed")
+            self._is_changed.set()
+        return data
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        if path == ".hoodie":
+            self._is_changed.wait(0.3)
+        return super().list_dir(path)
+
+
+@pytest.mark.threads
+def test_properties_that_change_while_the_table_is_opened(tmp_path: Path) -> None:
+    """A write that did not see a new index under the lock would leave it behind."""
+    create(tmp_path / "rides")
+    table = open_snapshot(_Changed(tmp_path / "rides"), SystemClock())
+    assert refresh(table).config.raw["hoodie.some.key"] == "changed"
 
 
 def test_an_unchanged_table_is_asked_for_by_three_listings(tmp_path: Path) -> None:
