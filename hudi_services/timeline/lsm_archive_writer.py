@@ -63,7 +63,7 @@ class LsmArchiveWriter:
         check_replaces(self.storage, "the archive of a timeline")
 
     def add(self, instants: Sequence[StoredInstant], check_held: Callable[[], None]) -> list[str]:
-        archive = LsmArchive(self.storage, self.folder)
+        archive = self._archive()
         known = _recorded(archive, instants)
         rows = [_row(one) for one in instants if _key(one) not in known]
         if not rows:
@@ -77,15 +77,22 @@ class LsmArchiveWriter:
         if self._written is not None and not self._needs_compaction(self._written):
             return []
         made: list[str] = []
-        archive = LsmArchive(self.storage, self.folder)
+        archive = self._archive()
         for level in range(_TOP_LEVEL):
-            archive = LsmArchive(self.storage, self.folder) if made else archive
+            archive = self._archive() if made else archive
             candidates = _candidates(archive, level, self.form)
             if not candidates:
                 break
             made.append(self._merge(archive, candidates, check_held))
         self._drop_old(LsmArchive(self.storage, self.folder) if made else archive, len(made), check_held)
         return made
+
+    def _archive(self) -> LsmArchive:
+        """The archive as it is. It is listed before its version is read: otherwise `_count` would not see a change in
+        between."""
+        archive = LsmArchive(self.storage, self.folder)
+        _ = archive.listed
+        return archive
 
     def _needs_compaction(self, archive: LsmArchive) -> bool:
         is_merged = any(_candidates(archive, level, self.form) for level in range(_TOP_LEVEL))

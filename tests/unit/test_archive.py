@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +18,9 @@ from hudi_services.archival import archive as frame
 from hudi_services.codecs import avro
 from hudi_services.codecs.cursor import Cursor
 from hudi_services.codecs.json_text import parse_json
-from hudi_services.errors import ConfigError, ConflictError, NothingToDo
+from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, NothingToDo
 from hudi_services.jobs import archive as job
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.log_files.log_blocks import HeaderKey
 from hudi_services.log_files.log_reader import read_log_blocks
 from hudi_services.options import resolve
@@ -424,3 +426,41 @@ def test_the_version_file_is_not_overwritten(written: Mapping[int, Path], tmp_pa
     assert job.archive(wanted(path)).state is RunState.COMPLETED
     for folder, timeline in timelines(path).items():
         assert not archived(path, folder) & instants(timeline)
+
+
+class _OvertakenEarly(LocalStorage):
+    """Another process archives right after the version was read, and before the folder is listed, if both are asked for
+    at the same time. `manifest` is what it has written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self._has_come = threading.Event()
+        self._history = path / ".hoodie/timeline/history"
+        self.manifest = path
+
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        data = super().read(path, limit)
+        if path == ".hoodie/timeline/history/_version_" and not self._has_come.is_set():
+            self.manifest = self._history / f"manifest_{int(data) + 1}"
+            self.manifest.write_text(json.dumps({"files": [], "of": "another process"}))
+            LocalStorage(self.root).put(path, str(int(data) + 1).encode())
+            self._has_come.set()
+        return data
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        if path == ".hoodie/timeline/history":
+            self._has_come.wait(0.3)
+        return super().list_dir(path)
+
+
+@pytest.mark.threads
+def test_what_another_process_archives_meanwhile_is_not_overwritten(
+    written: Mapping[int, Path], tmp_path: Path
+) -> None:
+    path = Path(shutil.copytree(written[9], tmp_path / "table"))
+    job.archive(wanted(path))
+    write(hudi_services.open(path, engine="local"), 4, first=12)
+    storage = _OvertakenEarly(path)
+    with pytest.raises((ConflictError, AlreadyExists)):
+        job.archive(wanted(path), storage)
+    assert "another process" in storage.manifest.read_text()
