@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_writer import encode_block
-from hudi_services.files.names import base_file_name, log_file_name, new_file_id
-from hudi_services.metadata.delta_commit import write_delta_commit
-
 from hudi_services.clock import SystemClock, next_instant
 from hudi_services.commit.markers import create_marker
+from hudi_services.file_names import base_file_name, log_file_name, new_file_id
+from hudi_services.log_files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.log_files.log_writer import encode_block
 from hudi_services.metadata.records.keys import FILES, partition_id
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
+from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.model import CommitMetadata, FileSlice, WriteStat, path_in
-from hudi_services.snapshot import Snapshot, reopen
+from hudi_services.snapshot import Snapshot, refresh
 from hudi_services.timeline.instant import Action, State
 
 from .tables import open_local
@@ -78,7 +77,7 @@ def told(table: Snapshot, ts: str, beside: FileSlice) -> Snapshot:
     )
     listing = FilesRecord(partition_id(beside.partition), RecordType.FILES, {name: FileEntry(4)})
     write_delta_commit(table.metadata, ts, {FILES: [listing]}, lambda: f"{int(ts) + 1}")
-    return reopen(table)
+    return refresh(table)
 
 
 def _begin(table: Snapshot, ts: str, workload: CommitMetadata) -> None:
