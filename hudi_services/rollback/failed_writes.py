@@ -18,7 +18,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action, Instant, State
-from .execution import pending_rollback, roll_back
+from .execution import pending_rollback, resume_rollback, roll_back, without_target
 
 
 def roll_back_failed_writes(
@@ -26,11 +26,11 @@ def roll_back_failed_writes(
 ) -> list[str]:
     """Roll back every pending write that gives no sign of life; return the times of those writes.
 
-    Clusterings stay, unless `expiry_minutes` is their least age: then their plans go, too. Takes no
-    lock when there is nothing to roll back.
+    Rollbacks that died when the files of their write were gone from the timeline are finished. Clusterings stay, unless
+    `expiry_minutes` is their least age: then their plans go, too. Takes no lock when there is nothing to roll back.
     """
     failed: list[str] = []
-    dead = _dead(table, settings, expiry_minutes)
+    dead = [*_dead(table, settings, expiry_minutes), *_almost_done(table, settings)]
     if not dead:
         return failed
     with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
@@ -38,7 +38,21 @@ def roll_back_failed_writes(
             roll_back(current, left[0], Times(current, settings.skew_millis), keep_plan=False)
             failed.append(left[0].ts)
             current = refresh(current)
+        for rollback in _almost_done(current, settings):
+            resume_rollback(current, rollback, Times(current, settings.skew_millis))
+            failed.append(current.timeline.read_rollback_plan(rollback).ts)
+            current = refresh(current)
     return failed
+
+
+def _almost_done(table: Snapshot, settings: TransactionSettings) -> list[Instant]:
+    """Rollbacks that no process works at, and whose target is gone, as by Hudi's writers.
+
+    A rollback that is to delete committed files stays: `recover` drops it.
+    """
+    orphans = (rollback for ts, rollback in table.timeline.pending_rollbacks.items() if not table.timeline.at(ts))
+    stale = (rollback for rollback in orphans if is_stale_rollback(table, rollback, settings))
+    return [one for one in stale if not without_target(table, table.timeline.read_rollback_plan(one))]
 
 
 def _dead(table: Snapshot, settings: TransactionSettings, expiry_minutes: int | None) -> list[Instant]:
