@@ -458,3 +458,18 @@ def test_a_repeated_task_that_is_late(tmp_path: Path, monkeypatch: pytest.Monkey
     assert writing.write(request, rows(0, 9).to_reader, storage).exit_code == 0
     assert storage.slow and not (tmp_path / "rides" / storage.slow).exists()
     assert read(tmp_path / "rides").equals(rows(0, 9))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_statistics_of_columns_that_a_write_brings(version: int, kind: str, tmp_path: Path) -> None:
+    """Footers have no range of numbers of which some are NaN: the first write of a column tells it, too."""
+    options = {**FILTERS, "hoodie.metadata.index.column.stats.enable": "true"}
+    table = create(tmp_path / "rides", table_version=version, table_type=kind, options=options)
+    numbers = pa.array([1.0, float("nan")])
+    first = rows(0, 2, days=1).append_column("speed", numbers)
+    inside = pa.StructArray.from_arrays([numbers, numbers], ["x", "y"])
+    assert table.insert(first.append_column("place", inside), options=options).ok
+    more = rows(0, 2, days=1).append_column("speed", numbers).append_column("place", inside).append_column("to", inside)
+    assert table.upsert(more, options=options).ok
+    assert table.validate(strict=True).ok
