@@ -60,8 +60,8 @@ def next_slice_schema(
     stored = old.schema if schema.has_meta else without_meta_columns(old.schema)
     table = schema.table.for_files({*schema.target.columns, *stored.columns}, dropped)
     sources = [SourceSchema(old.path, stored)]
-    own = {column.name: parquet_type(column) for column in stored.root.children}
-    if any(has_coarser_times(own[name], kind) for name, kind in table.types.items() if name in own):
+    pairs = ((stored.column_of(name), kind) for name, kind in table.types.items())
+    if any(has_coarser_times(parquet_type(column), kind) for column, kind in pairs if column is not None):
         # Times of new rows may have digits that those of the old file have no room for.
         sources.append(SourceSchema(old.path, schema.target))
     return resolve_target(sources, table), table
