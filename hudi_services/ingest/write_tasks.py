@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..base_files.new_file import NewFile
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
+from ..metadata.records.keys import COLUMN_STATS
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
 from ..rows.conservation import Checksum
@@ -239,10 +240,10 @@ def write_form(
 
 def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
     """The columns that the metadata table may have statistics of after a write with this schema."""
-    found, known = indexed_columns(table), table.schema
-    if not found or known is None:
-        return found
-    return found | {*schema.arrow.names}.difference(known.types)
+    if table.metadata is None or COLUMN_STATS not in table.metadata.partitions:
+        return frozenset()
+    known = table.schema.types if table.schema is not None else {}
+    return indexed_columns(table).union(leaf.dotted for leaf in schema.target.leaves if leaf.path[0] not in known)
 
 
 def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTask]) -> bytes:

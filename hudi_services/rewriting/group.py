@@ -49,6 +49,8 @@ class Group:
         self.task = task
         self.clock = Stopwatch()
         self.spilled_bytes = 0
+        self._begun = 0
+        """The number of new files that were begun; several may be open at once."""
         with self.clock.phase("read"):
             opened = open_group(task)
             self.readers, self.target = opened.readers, opened.target
@@ -114,7 +116,8 @@ class Group:
 
     def file_id(self) -> str:
         """The file id of the next new file; there may be more of them than planned. Raises CheckFailed."""
-        number, ids = len(self.outputs.files), self.task.file_ids
+        number, ids = self._begun, self.task.file_ids
+        self._begun += 1
         if number and self.task.keeps_group:
             raise CheckFailed(f"{self.readers[0].full_path}: its file group was to become more than one base file")
         return ids[number] if number < len(ids) else new_file_id()

@@ -108,3 +108,20 @@ def number_type(vector: Vector) -> pa.DataType:
 def doubles_of(floats: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The doubles that Hudi makes of floats: those of their shortest decimal texts, see `widening.widens_float`."""
     return pc.cast(pc.cast(floats, pa.string()), pa.float64())
+
+
+def with_texts(own: pa.DataType, target: pa.DataType) -> pa.DataType:
+    """The type `target` with texts in the place of doubles that are floats in `own`, as in `doubles_of`: values of the
+    type `own` are cast to this type, and then to `target`."""
+    if pa.types.is_float32(own) and pa.types.is_float64(target):
+        return pa.string()
+    if pa.types.is_struct(own) and pa.types.is_struct(target):
+        parts = ((one, own.field(one.name).type) for one in target)
+        return pa.struct([one.with_type(with_texts(kind, one.type)) for one, kind in parts])
+    if pa.types.is_map(own) and pa.types.is_map(target):
+        item = target.item_field
+        return pa.map_(target.key_type, item.with_type(with_texts(own.item_type, item.type)))
+    if _is_list(own) and pa.types.is_list(target):
+        element = target.value_field
+        return pa.list_(element.with_type(with_texts(own.value_type, element.type)))
+    return target

@@ -198,6 +198,14 @@ def _alike(column_type: ColumnType, other: ColumnType) -> bool:
     return any(column_type.kind in group and other.kind in group for group in _ALIKE)
 
 
+def has_coarser_times(own: ColumnType, other: ColumnType) -> bool:
+    """Whether times in the type `own`, or inside of it, have a coarser unit than those of another form of the type."""
+    if own.unit in UNITS and other.unit in UNITS:
+        return UNITS.index(own.unit) < UNITS.index(other.unit)
+    inside = _inside(other)
+    return any(has_coarser_times(one, inside[name]) for name, one in _inside(own).items() if name in inside)
+
+
 def mixes_units(types: Sequence[ColumnType]) -> bool:
     """Whether a column has timestamps of several units, which a merge does not tell apart."""
     return len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1

@@ -6,6 +6,7 @@ too; PairwiseRDD, PythonPartitioner.
 """
 
 import functools
+import inspect
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from ..writing.row_store import joined
 from .shipping import ship, shipped
 from .spark_engine import SparkEngine, in_task
 
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 Piece = tuple[Any, "bytes | HudiServicesError"]
@@ -40,7 +42,7 @@ class SparkFrame:
             )
         self._frame = frame
         try:
-            self.schema: pa.Schema = to_arrow_schema(frame.schema)
+            self.schema: pa.Schema = _batch_schema(frame)
         except Exception as error:
             raise ConfigError(f"the rows have a column that Arrow does not have: {error}") from error
         self.engine = SparkEngine(frame.sparkSession.sparkContext)
@@ -108,6 +110,16 @@ class SparkPieces:
         count = self._rdd.getNumPartitions()
         run = functools.partial(_results, self._read, step, pickle.dumps(task))
         return self._engine.collect(self._rdd, count, run, count, description, progress)
+
+
+def _batch_schema(frame: Any) -> pa.Schema:
+    """The schema of the batches that Java makes of a data frame, whose messages do not have it.
+
+    From Spark 4 on, the session says whether texts and bytes in them have offsets of 64 bits.
+    """
+    is_told = "prefers_large_types" in inspect.signature(to_arrow_schema).parameters
+    large = is_told and frame.sparkSession.conf.get(_LARGE_TYPES, "false") == "true"
+    return to_arrow_schema(frame.schema, **({"prefers_large_types": True} if large else {}))
 
 
 def _batches(schema: pa.Schema, batches: Iterable[bytes]) -> Iterator[tuple[None, pa.Table]]:

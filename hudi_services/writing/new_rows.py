@@ -15,8 +15,10 @@ from ..model import LogCounts
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
+from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..schema.table_schema import TableSchema
+from ..schema.widening import has_coarser_times
 from .meta_columns import MetaColumns, some_at_a_time
 from .writer_schema import WriterSchema
 
@@ -57,7 +59,12 @@ def next_slice_schema(
     # The meta columns of a table without meta fields have no value, and bulk inserts of Hudi allow no null in them.
     stored = old.schema if schema.has_meta else without_meta_columns(old.schema)
     table = schema.table.for_files({*schema.target.columns, *stored.columns}, dropped)
-    return resolve_target([SourceSchema(old.path, stored)], table), table
+    sources = [SourceSchema(old.path, stored)]
+    pairs = ((stored.column_of(name), kind) for name, kind in table.types.items())
+    if any(has_coarser_times(parquet_type(column), kind) for column, kind in pairs if column is not None):
+        # Times of new rows may have digits that those of the old file have no room for.
+        sources.append(SourceSchema(old.path, schema.target))
+    return resolve_target(sources, table), table
 
 
 @dataclass(frozen=True, slots=True)

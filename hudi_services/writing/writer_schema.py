@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from ..parquet.file_schema import REQUIRED, FileSchema, node
 from ..parquet.nested_nulls import has_required, refuse_nulls, relaxed, with_required
 from ..parquet.node_types import build_node, build_nodes
-from ..schema.arrow_types import column_type, doubles_of
+from ..schema.arrow_types import column_type, with_texts
 from ..schema.avro_schema import record_schema, with_fields, with_kinds
 from ..schema.column_type import Column, ColumnType, Kind
 from ..schema.table_schema import META_COLUMNS, ROW_META_COLUMNS, TableSchema
@@ -193,10 +193,8 @@ def _of_type(column: pa.ChunkedArray | pa.Array, field: pa.Field, kind: pa.DataT
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if pa.types.is_float32(column.type) and pa.types.is_float64(kind):
-            # As files from before the column grew.
-            column = doubles_of(column)
-        return pc.cast(column, kind)
+        by_text = with_texts(column.type, kind)
+        return pc.cast(column if by_text == kind else pc.cast(column, by_text), kind)
     except pa.ArrowException as error:
         raise ConfigError(
             f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}",

@@ -250,6 +250,24 @@ def group_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("group")
 
 
+class Dealt(Own):
+    """Deals the rows out to two files that are open at once."""
+
+    def write(self) -> None:
+        with self.new_file(self.rows // 2) as even, self.new_file(self.rows // 2) as odd:
+            for table in self.tables():
+                is_even = pc.equal(pc.bit_wise_and(table["n"], 1), 0)
+                even.write(table.filter(is_even))
+                odd.write(table.filter(pc.invert(is_even)))
+
+
+def test_several_files_may_be_open(tmp_path: Path) -> None:
+    result = rewrite_group(task_of(tmp_path, Dealt, files=2), "0-0-0")
+    even, odd = sorted(keys_of(tmp_path, result))
+    assert sorted(even + odd) == sorted(KEYS) and not any(int(key[-1]) % 2 for key in even)
+    assert {new.file_id for new in result.files} == {"f0-0", "f1-0"}
+
+
 class Pieces(Own):
     """A file for each table, in more files than were asked for."""
 

@@ -282,6 +282,40 @@ def test_types_that_grow_are_decoded(tmp_path: Path) -> None:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_times_of_a_coarser_unit(operation: str, tmp_path: Path) -> None:
+    """Spark writes milliseconds where hoodie.parquet.outputtimestamptype says so: no digit of a new row is lost."""
+    path = tmp_path / "rides"
+    table = create(path, options={**FILTERS, "hoodie.metadata.enable": "false"})
+
+    def timed(first: int, end: int, digits: int) -> pa.Table:
+        times = pa.array(np.arange(first, end) * 1000 + 1_600_000_000_000_000 + digits, pa.timestamp("us", "UTC"))
+        inside = pa.StructArray.from_arrays([pa.ListArray.from_arrays(np.arange(len(times) + 1), times)], ["times"])
+        return rows(first, end).append_column("at", times).append_column("more", inside)
+
+    table.insert(timed(0, 100, 0), options=FILTERS)
+    in_millis(path / newest(path).path)
+    first = 95 if operation == "upsert" else 100
+    assert getattr(table, operation)(timed(first, 110, 123), options=FILTERS).ok
+    wanted = pa.concat_tables([timed(0, first, 0), timed(first, 110, 123)]).sort_by("id")
+    found = pq.read_table(path / newest(path).path, partitioning=None).sort_by("id")
+    for name in ("at", "more"):
+        assert found.column(name).to_pylist() == wanted.column(name).to_pylist()
+
+
+def in_millis(file: Path) -> None:
+    """Write a base file anew, with milliseconds in its times."""
+    found = pq.ParquetFile(file)
+    kept = {k: v for k, v in found.metadata.metadata.items() if k != b"ARROW:schema"}
+    table = found.read()
+    millis = pa.timestamp("ms", "UTC")
+    types = {"at": millis, "more": pa.struct([("times", pa.list_(millis))])}
+    for name, kind in types.items():
+        table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(kind))
+    pq.write_table(table.replace_schema_metadata(kept), file, store_schema=False, version="2.6")
+
+
 INDEXES: dict[str, Any] = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",

@@ -278,6 +278,37 @@ def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -
     assert retried
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_compaction_is_planned_at_any_moment(version: int, tmp_path: Path) -> None:
+    """It loses no row of ours when it is carried out later, wherever our log files and new base files are."""
+    waited = 0
+    for seed in range(16 if DEEP else 4):
+        case = Case(seed, tmp_path / "rides", version, "MERGE_ON_READ")
+        table = hudi_services.open(case.path, engine="local")
+
+        def act(path: Path = case.path) -> None:
+            # Where our new files may be in its way, it waits.
+            with suppress(ConflictError):
+                hudi_services.open(path, engine="local").plan_compaction(options=LOCKED)
+
+        try:
+            report = case.write(Interrupted(case.path, case.moment(), act))
+        except ConflictError as refused:
+            assert "the pending plan" in refused.message, (case.where, refused)
+            wanted = case.before
+        else:
+            assert report.exit_code == 0, case.where
+            wanted = case.expected(case.change)
+        assert seen(case.path) == wanted, case.where
+        if open_local(case.path).timeline.pending():
+            waited += 1
+            assert table.execute_compaction(options=LOCKED).ok, case.where
+        assert seen(case.path) == wanted, case.where
+        assert not open_local(case.path).timeline.pending(), case.where
+        assert table.validate(strict=True).ok, case.where
+    assert waited
+
+
 class Twice(Interrupted):
     """The other writer acts before each commit of ours, so many times in all."""
 

@@ -231,6 +231,30 @@ def test_new_columns_and_promoted_values(tmp_path: Path) -> None:
     assert [field["name"] for field in schema["fields"]] == ["id", "ts", "x", "y"]
 
 
+def test_nested_floats_become_the_doubles_of_their_texts(tmp_path: Path) -> None:
+    """As those that are not nested, and those of files; so does Hudi, which rewrites rows at any depth."""
+    numbers = [0.1, None, -0.0, float("inf"), 3.4028235e38, 1e-45, 16777216.0]
+
+    def nested(kind: pa.DataType) -> dict[str, pa.Array]:
+        flat = pa.array(numbers, kind)
+        offsets = pa.array(range(len(numbers) + 1), pa.int32())
+        struct = pa.StructArray.from_arrays([flat, flat.slice(0)], ["x", "y"])
+        keys = pa.array(["key"] * len(numbers))
+        lists = pa.ListArray.from_arrays(offsets, struct)
+        return {"flat": flat, "lists": lists, "maps": pa.MapArray.from_arrays(offsets, keys, flat)}
+
+    table = create(tmp_path / "rides", partition_by=None, ordering=None)
+    table.insert(pa.table({"id": ["first"] * len(numbers), **nested(pa.float64())}))
+    table.insert(pa.table({"id": ["then"] * len(numbers), **nested(pa.float32())}))
+    found, _ = both_views(tmp_path / "rides")
+    first, then = (found.filter(pc.equal(found["id"], one)).to_pylist() for one in ("first", "then"))
+    assert len(first) == len(numbers)
+    for old, new in zip(first, then, strict=True):
+        assert [repr(old[name]) for name in ("flat", "lists", "maps")] == [
+            repr(new[name]) for name in ("flat", "lists", "maps")
+        ]
+
+
 def test_timestamps_without_a_zone_need_a_release_that_reads_them(tmp_path: Path) -> None:
     new = pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("us"))})
     for version in VERSIONS:
@@ -458,3 +482,18 @@ def test_a_repeated_task_that_is_late(tmp_path: Path, monkeypatch: pytest.Monkey
     assert writing.write(request, rows(0, 9).to_reader, storage).exit_code == 0
     assert storage.slow and not (tmp_path / "rides" / storage.slow).exists()
     assert read(tmp_path / "rides").equals(rows(0, 9))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_statistics_of_columns_that_a_write_brings(version: int, kind: str, tmp_path: Path) -> None:
+    """Footers have no range of numbers of which some are NaN: the first write of a column tells it, too."""
+    options = {**FILTERS, "hoodie.metadata.index.column.stats.enable": "true"}
+    table = create(tmp_path / "rides", table_version=version, table_type=kind, options=options)
+    numbers = pa.array([1.0, float("nan")])
+    first = rows(0, 2, days=1).append_column("speed", numbers)
+    inside = pa.StructArray.from_arrays([numbers, numbers], ["x", "y"])
+    assert table.insert(first.append_column("place", inside), options=options).ok
+    more = rows(0, 2, days=1).append_column("speed", numbers).append_column("place", inside).append_column("to", inside)
+    assert table.upsert(more, options=options).ok
+    assert table.validate(strict=True).ok
