@@ -1,8 +1,10 @@
 """Several requests at once: a store answers many in the time of one; and work beside other work."""
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -13,15 +15,66 @@ SHORT_REQUESTS = 64
 
 
 def at_once(function: Callable[[T], R], values: Iterable[T], most: int = _AT_ONCE) -> list[R]:
-    """The results of `function` for the values, in their order, up to `most` at a time.
+    """The results of `function` for the values, in their order, up to `most` at a time; the caller's thread works, too.
 
-    Raises the first error in order.
+    Raises the first error in order; values after it may be left out.
     """
     tasks = list(values)
     if len(tasks) < 2:
         return [function(one) for one in tasks]
-    with ThreadPoolExecutor(min(len(tasks), most)) as pool:
-        return list(pool.map(function, tasks))
+    return _Shared(function, tasks).results(min(len(tasks), most))
+
+
+class _Shared(Generic[T, R]):
+    """Tasks that threads take from one another, in order.
+
+    The threads are those of the process: to start one takes longer than a request to a disk. Calls may be inside of
+    each other, because the caller does what no other thread has begun.
+    """
+
+    def __init__(self, function: Callable[[T], R], tasks: Sequence[T]) -> None:
+        self._function = function
+        self._tasks = tasks
+        self._numbers = count()
+        self._found: dict[int, R] = {}
+        self._errors: dict[int, BaseException] = {}
+
+    def results(self, threads: int) -> list[R]:
+        helpers = [_threads().submit(self._work) for _ in range(threads - 1)]
+        self._work()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        try:
+            wait(begun)
+        except BaseException as interrupted:
+            # What has begun ends before the caller cleans up.
+            self._errors[len(self._tasks)] = interrupted
+            wait(begun)
+            raise
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._found[number] for number in range(len(self._tasks))]
+
+    def _work(self) -> None:
+        while not self._errors and (number := next(self._numbers)) < len(self._tasks):
+            try:
+                self._found[number] = self._function(self._tasks[number])
+            except BaseException as error:
+                self._errors[number] = error
+
+
+_MOST_THREADS = 256
+_pool: list[ThreadPoolExecutor] = []
+
+
+def _threads() -> ThreadPoolExecutor:
+    """The threads of the process; there are as many as were ever at work at the same time."""
+    if not _pool:
+        _pool.append(ThreadPoolExecutor(_MOST_THREADS, "at once"))
+    return _pool[0]
+
+
+# A child has none of its parent's threads.
+os.register_at_fork(after_in_child=_pool.clear)
 
 
 def one_ahead(values: Iterable[T]) -> Iterator[T]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from obstore import exceptions as obx
 
+from ..concurrency import at_once
 from ..errors import AlreadyExists, CorruptFile, NotFound, PermissionDenied, StorageError
 from ..paths import is_addressable, is_below
 from ..schemes import SCHEMES
@@ -18,7 +18,6 @@ from .options import StorageOptions
 
 _DELETE_BATCH = 1000
 """Paths that S3 accepts in one request."""
-_DELETES_AT_ONCE = 16
 _WHO_NAMED_IT = (
     "a file of the table names it: hudi-services recover lists plans and markers that do, and with --apply drops them"
 )
@@ -72,21 +71,15 @@ class BaseStorage(Storage):
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
         for path in paths:
             self._check_path(path)
-        with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
-            for start in range(0, len(paths), _DELETE_BATCH):
-                batch = paths[start : start + _DELETE_BATCH]
-                if not self._delete_batch(batch):
-                    shares = (batch[first::_DELETES_AT_ONCE] for first in range(_DELETES_AT_ONCE))
-                    list(pool.map(self._delete_each, shares))
-                done(len(batch))
+        for start in range(0, len(paths), _DELETE_BATCH):
+            batch = paths[start : start + _DELETE_BATCH]
+            if not self._delete_batch(batch):
+                at_once(self.delete, batch)
+            done(len(batch))
 
     def _delete_batch(self, batch: Sequence[str]) -> bool:
         """Delete all files by one request, if the store can; False when some may be left."""
         return False
-
-    def _delete_each(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.delete(path)
 
     def delete_output(self, path: str) -> None:
         self.delete(path)
