@@ -211,6 +211,15 @@ class MetadataTable:
         """As `stored_files`, as of the first listing by this snapshot: without the files that it wrote since then."""
         return _sizes(self._found(partition))
 
+    def names_now(self, partition: str) -> list[str]:
+        """The names of the files in a partition's folder now, of which only new ones are looked at; and of those that
+        this snapshot has seen there."""
+        known = self._listed.get(partition)
+        if known is None:
+            return [*self._found(partition)]
+        new = self.storage.list_new(f"{METADATA_TABLE_FOLDER}/{partition}", known.keys())
+        return [*known, *(file.name for file in new)]
+
     def log_names(self, partition: str, instant: str) -> LogNames:
         """Names the log files that `instant` adds to a partition of the metadata table."""
         stored = self._found(partition)

@@ -79,8 +79,9 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
 
 
 def _instants(metadata: MetadataTable, partition: str) -> Iterator[str]:
-    """The instants of the files of a metadata partition; a log file of version 6 has the instant of its slice."""
-    for name, size in metadata.stored_files(partition).items():
+    """The instants of the files of a metadata partition, as it was listed; a log file of version 6 has the instant of
+    its slice."""
+    for name, size in metadata.found_files(partition).items():
         file = parse_data_file(partition, name, size)
         if file is not None:
             yield file.instant

@@ -130,8 +130,7 @@ def _files_of(metadata: MetadataTable, ts: str) -> dict[str, list[str]]:
 
 def _written(metadata: MetadataTable, ts: str, partition: str) -> list[str]:
     # Listed now: a writer that died may have written after this snapshot.
-    stored = metadata.stored_files(partition)
-    parsed = (parse_data_file(partition, name, size) for name, size in stored.items())
+    parsed = (parse_data_file(partition, name, 0) for name in metadata.names_now(partition) if ts in name)
     return sorted(file.name for file in parsed if file and file.instant == ts)
 
 
