@@ -9,7 +9,7 @@ import pytest
 
 import hudi_services
 
-from ..unit.tables import unpack
+from ..unit.tables import as_written, unpack
 from .peer import EACH_DELTA_COMMIT, Peer
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import WRITE_DEFAULTS
@@ -48,6 +48,7 @@ def _both(peer: Peer, path: Path, columns: list[str]) -> dict[int, dict[str, Any
 @pytest.mark.releases("1.2.0")
 def test_vectors_and_blobs(peer: Peer, version: str, tmp_path: Path) -> None:
     path = unpack(version, tmp_path, "vectors")
+    as_written(path)
     names = ["ts", *_TYPES]
     rows = _both(peer, path, names)
     table = hudi_services.open(path, engine="local")

@@ -20,7 +20,7 @@ from hudi_services.schema.table_schema import TableSchema
 from hudi_services.stores import open_storage
 from hudi_services.writing.enum_symbols import check_symbols
 
-from .tables import digest, merged_rows, open_local, unpack
+from .tables import as_written, digest, merged_rows, open_local, unpack
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
@@ -42,6 +42,13 @@ SERVICES: Mapping[str, Mapping[str, str]] = {
     "sort": {"hoodie.clustering.plan.strategy.sort.columns": "id"},
     "compact": {"hoodie.compact.inline.max.delta.commits": "1"},
 }
+
+
+def unpacked(folder: Path, kind: str) -> Path:
+    """A table with the times of its writers: copied on the day when it was made, it may seem to be of another zone."""
+    path = unpack("1.2.0", folder, kind)
+    as_written(path)
+    return path
 
 
 def opened(path: Path) -> Table:
@@ -67,7 +74,7 @@ def values(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize("kind", ["vectors", "variant"])
 def test_services_keep_rows_types_and_footer_entries(kind: str, service: str, tmp_path: Path) -> None:
-    path = unpack("1.2.0", tmp_path, kind)
+    path = unpacked(tmp_path, kind)
     before, schema = values(path), open_local(path).schema
     instant = serve(path, service)
     assert values(path) == before
@@ -107,7 +114,7 @@ def rows(ids: list[int], **changed: Any) -> pa.Table:
 
 
 def test_lists_are_written_as_vectors_and_structs_as_blobs(tmp_path: Path) -> None:
-    path = unpack("1.2.0", tmp_path, "vectors")
+    path = unpacked(tmp_path, "vectors")
     opened(path).upsert(rows([1, 3, 20]))
     opened(path).insert(rows([30]))
     serve(path, "compact")
@@ -131,7 +138,7 @@ def test_lists_are_written_as_vectors_and_structs_as_blobs(tmp_path: Path) -> No
     ("kind", "value"), [(pa.list_(pa.int32()), [1, 2, 3, 4]), (pa.large_list(pa.float16()), [1.0, 2.0, 3.0, 4.0])]
 )
 def test_numbers_that_fit_become_those_of_the_vector(kind: pa.DataType, value: list[Any], tmp_path: Path) -> None:
-    path = unpack("1.2.0", tmp_path, "vectors")
+    path = unpacked(tmp_path, "vectors")
     opened(path).upsert(rows([1], e=pa.array([value], kind), d=pa.array([[0.1, 1, 2]], pa.list_(pa.float32()))))
     (found,) = (one for one in values(path) if one["id"] == 1)
     assert found["e"] == pa.array([1, 2, 3, 4], pa.float32()).to_numpy().tobytes()
@@ -172,7 +179,7 @@ def test_numbers_that_fit_become_those_of_the_vector(kind: pa.DataType, value: l
 def test_other_values_are_refused_by_the_name_of_the_type(
     column: str, value: pa.Array, said: str, hint: str, tmp_path: Path
 ) -> None:
-    path = unpack("1.2.0", tmp_path, "vectors")
+    path = unpacked(tmp_path, "vectors")
     before = digest(path)
     with pytest.raises(ConfigError) as refused:
         opened(path).upsert(rows([1], **{column: value}))
@@ -181,7 +188,7 @@ def test_other_values_are_refused_by_the_name_of_the_type(
 
 
 def test_a_new_column_does_not_become_a_vector(tmp_path: Path) -> None:
-    path = unpack("1.2.0", tmp_path, "vectors")
+    path = unpacked(tmp_path, "vectors")
     before, wanted = digest(path), pa.field("g", pa.list_(pa.float32()), metadata={"hudi_type": "VECTOR(2)"})
     with pytest.raises(
         ConfigError, match=r"the new column g is to be VECTOR\(2\) \(hudi_type\), and writes here make no"
@@ -194,7 +201,7 @@ def test_a_new_column_does_not_become_a_vector(tmp_path: Path) -> None:
 
 
 def test_variants_are_structs(tmp_path: Path) -> None:
-    path = unpack("1.2.0", tmp_path, "variant")
+    path = unpacked(tmp_path, "variant")
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     number = {"metadata": b"\1\0\0", "value": b"\x0c\x2a"}
     with pytest.raises(ConfigError, match="column v has the type string, and VARIANT in the table"):
