@@ -9,7 +9,7 @@ from .storage import FileReads
 
 SMALL_FILE_BYTES = 64 << 10
 """A file of so many bytes is read whole, and kept by whoever reads it."""
-_MOST_HELD = 32 << 20
+_MOST_HELD = 4 << 20
 _held = threading.BoundedSemaphore(_MOST_HELD >> 16)
 """Larger files that were read whole with their footer are kept for the next read of them: so many bytes in a process,
 counted in pieces of 64 KiB."""

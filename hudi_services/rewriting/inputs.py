@@ -20,6 +20,8 @@ from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot
 from .task import RewriteTask
 
+_OPENED_AT_ONCE = 4
+
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
@@ -60,7 +62,8 @@ class OpenGroup:
 
 def open_group(task: RewriteTask) -> OpenGroup:
     """Open the old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
-    readers = at_once(task.inputs.open, task.slices)
+    # Few at a time: each holds the end of its file, and the memory of the task is limited.
+    readers = at_once(task.inputs.open, task.slices, _OPENED_AT_ONCE)
     if task.appended is None:
         columns = TableColumns(task.storage.root, task.table_schema, task.dropped_columns)
         return _in_one_calendar(readers, *columns.target(readers))
