@@ -28,7 +28,7 @@ from ..snapshot import Snapshot
 from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, DuplicatePolicy
 from ..writing.distinct_rows import DistinctRows
-from ..writing.inserted_files import InsertTask
+from ..writing.inserted_files import InsertTask, Written
 from ..writing.row_keys import with_keys
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.write_form import WriteForm
@@ -37,7 +37,7 @@ from .frame_lookup import AssignTask, looked_up
 from .frame_pieces import Labelled, number_of, pieces_of
 from .write_rows import KeepTask, Progress
 from .write_settings import bulk_sort
-from .write_tasks import WriteTask, Written, inserted, write_form
+from .write_tasks import WriteTask, inserted, write_form
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""

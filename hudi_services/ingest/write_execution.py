@@ -46,6 +46,7 @@ from ..table.partition_metafile import create_metafiles
 from ..timeline.instant import Action, State
 from ..writing.assignment import Assigned, DuplicatePolicy
 from ..writing.buckets import check_groups
+from ..writing.inserted_files import Written
 from ..writing.row_store import Place
 from ..writing.sizing import (
     Bucket,
@@ -59,7 +60,7 @@ from ..writing.write_index import bucket_index, index_type, write_index
 from .write_report import show_prospect, show_written
 from .write_rows import WriteRows
 from .write_settings import bulk_sort, commit_metadata, known_keys
-from .write_tasks import WriteTask, WriteTasks, Written, workload, write_form
+from .write_tasks import WriteTask, WriteTasks, workload, write_form
 from .written_keys import WrittenKeys
 
 

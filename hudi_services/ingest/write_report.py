@@ -7,8 +7,9 @@ from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..runs.report import CheckResult, InOut, NamedCheck, Report
 from ..runs.report_rows import AppendedRow, WriteMemoryRow, WrittenRow
+from ..writing.inserted_files import Written
 from .write_rows import WriteRows
-from .write_tasks import WriteTask, Written
+from .write_tasks import WriteTask
 
 
 def show_prospect(

@@ -18,12 +18,13 @@ from ..snapshot import Snapshot
 from ..writing.assignment import Assigned, Assigner, DuplicatePolicy
 from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
+from ..writing.inserted_files import Written
 from ..writing.kept_rows import KeptRows
 from ..writing.row_keys import FileKeys, with_keys
 from ..writing.row_store import CountedRows, RowStore
 from ..writing.write_index import Index
 from ..writing.writer_schema import WriterSchema
-from .write_tasks import WriteTask, Written
+from .write_tasks import WriteTask
 
 _LEAST_MEMORY = 512 << 20
 """Bytes of memory for each of several tasks that run at once."""

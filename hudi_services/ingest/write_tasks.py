@@ -7,13 +7,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..base_files.new_file import NewFile
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
 from ..metadata.records.keys import COLUMN_STATS
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
-from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.settings import file_settings
 from ..rows.sort_order import SortColumn
@@ -23,7 +21,7 @@ from ..snapshot import Snapshot
 from ..table.new_logs import LogNames
 from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
-from ..writing.inserted_files import InsertTask, write_inserts
+from ..writing.inserted_files import InsertTask, Written, write_inserts
 from ..writing.kept_rows import KeptRows
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
@@ -35,17 +33,6 @@ _BLOCK_SHARE = 8
 """A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
 _MOST_BLOCK_BYTES = 1 << 30
 """Of a block, whatever is asked for: readers of Hudi hold it in an array of Java, which has less than 2 GiB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What a task wrote, and what it took; `seconds` by phase."""
-
-    files: tuple[NewFile, ...]
-    checked: Checksum
-    seconds: dict[str, float]
-    peak: int
-    spilled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +203,7 @@ class WriteTasks:
 def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:
     """Write the rows of `task`, of which `spilled` bytes waited on the local disk. Raises as `write_inserts`."""
     done = write_inserts(task, rows, token)
-    return Written(done.files, done.checked, done.seconds, done.peak, spilled + done.spilled)
+    return replace(done, spilled=spilled + done.spilled)
 
 
 def _token(number: int) -> str:

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConflictError, StorageError
+from ..errors import ConflictError, HudiServicesError, StorageError
 from ..options import lock_keys, value_of
 from ..storage import Storage
 from .clients import client, failing_as_storage
@@ -93,16 +93,17 @@ class ZooKeeperLock(PolledLock):
             with self._errors():
                 self._session.start(timeout=self._connection_seconds)
         while True:
+            lost: HudiServicesError
             try:
                 with self._errors():
                     self._join()
                     line = self._line()
                 if self._node in line:
                     return line[0] == self._node
-            except StorageError:
-                if self._broken + 1 >= _MOST_SESSIONS:
-                    raise
-            self._start_again()
+                lost = ConflictError(f"sessions with ZooKeeper end while this process waits for {self.name}")
+            except StorageError as error:
+                lost = error
+            self._start_again(lost)
 
     def _join(self) -> None:
         if not self._node:
@@ -112,11 +113,11 @@ class ZooKeeperLock(PolledLock):
             created = self._session.create(node, who, ephemeral=True, sequence=True)
             self._node = str(created).rpartition("/")[2]
 
-    def _start_again(self) -> None:
-        """Begin a new session, at the end of the line. Raises ConflictError when that does not last, StorageError."""
+    def _start_again(self, lost: HudiServicesError) -> None:
+        """Begin a new session, at the end of the line. Raises `lost` after the last one, and StorageError."""
         self._broken += 1
         if self._broken >= _MOST_SESSIONS:
-            raise ConflictError(f"sessions with ZooKeeper end while this process waits for {self.name}")
+            raise lost
         _log.warning("the session with ZooKeeper ended while this process waited for %s; it waits again", self.name)
         # The node of an answer that was lost goes with its session.
         self._release()

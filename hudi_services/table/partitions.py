@@ -5,9 +5,9 @@ tables that changed their partitioning, and both count (HoodieTableMetadata list
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from ..concurrency import at_once
 from ..errors import UnsupportedTable
 from ..file_names import is_partition_metafile
 from ..paths import TABLE_FOLDER, is_addressable
@@ -68,14 +68,14 @@ class StorageLister:
     def partitions(self) -> list[str]:
         self._seen = {}
         level = [""]
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            while level:
-                below: list[str] = []
-                for folder, (files, folders) in zip(level, pool.map(self._storage.list_dir, level), strict=True):
-                    if any(is_partition_metafile(file.name) for file in files):
-                        self._seen[folder] = {file.name: file.size for file in files}
-                    below += [f for f in folders if f != TABLE_FOLDER]
-                level = below
+        while level:
+            below: list[str] = []
+            listed = at_once(self._storage.list_dir, level, _REQUESTS_AT_ONCE)
+            for folder, (files, folders) in zip(level, listed, strict=True):
+                if any(is_partition_metafile(file.name) for file in files):
+                    self._seen[folder] = {file.name: file.size for file in files}
+                below += [f for f in folders if f != TABLE_FOLDER]
+            level = below
         check_addressable(self._storage.root, self._seen)
         return sorted(self._seen)
 
@@ -91,8 +91,7 @@ class StorageLister:
 
     def load(self, partitions: Sequence[str]) -> None:
         missing = [partition for partition in partitions if partition not in self._seen]
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            self._seen.update(zip(missing, pool.map(self._list, missing), strict=True))
+        self._seen.update(zip(missing, at_once(self._list, missing, _REQUESTS_AT_ONCE), strict=True))
 
     def _list(self, partition: str) -> Files:
         files, _ = self._storage.list_dir(partition)

@@ -47,8 +47,8 @@ class InsertTask:
 
 
 @dataclass(frozen=True, slots=True)
-class InsertResult:
-    """The new files of a task."""
+class Written:
+    """What a task wrote, and what it took; `seconds` by phase."""
 
     files: tuple[NewFile, ...]
     checked: Checksum
@@ -56,10 +56,10 @@ class InsertResult:
     seconds: dict[str, float]
     peak: int
     spilled: int = 0
-    """Bytes of rows that were sorted on the local disk."""
+    """Bytes of rows that were sorted, or waited, on the local disk."""
 
 
-def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> InsertResult:
+def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> Written:
     """Write the rows, which have the data columns of the writer's schema, and with meta fields the record key.
 
     Raises CheckFailed when a new file does not hold exactly the rows that were to be written, and StorageError.
@@ -86,7 +86,7 @@ class _NewFiles:
         self._outputs = Outputs(form, self._columns, task.form.memory, self._clock)
         self._prefix = new_prefix(task.bucket)
 
-    def write(self, rows: Iterable[pa.Table]) -> InsertResult:
+    def write(self, rows: Iterable[pa.Table]) -> Written:
         form, clock, outputs, spilled = self._form, self._clock, self._outputs, 0
         if form.sort:
             plain = data_alone(form.schema, rows)
@@ -106,7 +106,7 @@ class _NewFiles:
                         hint="nothing was committed; please report this with the input",
                     )
                 checked += found
-        return InsertResult(tuple(outputs.files), checked, clock.seconds, peak_bytes(), spilled)
+        return Written(tuple(outputs.files), checked, clock.seconds, peak_bytes(), spilled)
 
     def _new_files(self, rows: Iterable[pa.Table]) -> list[Checksum]:
         """Write the files; the checksums of the rows that each of them is to hold."""
