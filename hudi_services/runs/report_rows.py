@@ -5,8 +5,15 @@ columns mean. Columns whose names end in `bytes` are sizes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, get_args, get_type_hints
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> object:
+        return lambda kind: kind
+
 
 Value: TypeAlias = str | int | float | bool | None
 """A JSON value of a row."""
@@ -15,14 +22,27 @@ Values: TypeAlias = Mapping[str, Value]
 _TYPES = (str, int, float, bool)
 
 
+@dataclass_transform(frozen_default=True)
 class Row:
-    """One line of a list of a report. A subclass has more columns: those that only some runs, or some rows, have."""
+    """One line of a list of a report. A subclass has more columns: those that only some runs, or some rows, have.
+
+    A type checker sees dataclasses. They are none: every command would make the classes of all lists as it starts, and
+    that takes 12 ms where `dataclass` writes their methods.
+    """
 
     list_name: ClassVar[str] = ""
     """Services may have lists of one name with columns of their own."""
+    _names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, of: str = "") -> None:
         cls.list_name = of or cls.list_name
+        cls._names = (*cls._names, *cls.__annotations__)
+
+    def __init__(self, *in_order: Value, **by_name: Value) -> None:
+        given = {**dict(zip(self._names, in_order, strict=False)), **by_name}
+        if given.keys() != set(self._names) or len(given) != len(in_order) + len(by_name):
+            raise TypeError(f"{type(self).__name__} has the columns {', '.join(self._names)}")
+        vars(self).update((name, given[name]) for name in self._names)
 
     def values(self) -> Values:
         return dict(vars(self))
@@ -31,11 +51,10 @@ class Row:
 def columns(kind: type[Row]) -> dict[str, type]:
     """The columns of a list and their types (str, int, float or bool): those of all rows, then those of some."""
     kinds = [kind, *(one for one in kind.__subclasses__() if one.list_name == kind.list_name)]
-    hints = {name: hint for one in kinds for name, hint in get_type_hints(one).items() if name != "list_name"}
+    hints = {name: hint for one in kinds for name, hint in get_type_hints(one).items() if name in one._names}
     return {name: next(one for one in get_args(hint) or (hint,) if one in _TYPES) for name, hint in hints.items()}
 
 
-@dataclass(frozen=True)
 class ClusteringGroupRow(Row, of="clustering_groups"):
     """A group of a clustering plan."""
 
@@ -46,7 +65,6 @@ class ClusteringGroupRow(Row, of="clustering_groups"):
     new_files: int
 
 
-@dataclass(frozen=True)
 class EstimatedGroupRow(ClusteringGroupRow):
     """A group whose footers were read."""
 
@@ -57,7 +75,6 @@ class EstimatedGroupRow(ClusteringGroupRow):
     decoded: str | None
 
 
-@dataclass(frozen=True)
 class ClusteringSliceRow(Row, of="file_slices"):
     """Whether a file slice is in a clustering plan, and why."""
 
@@ -68,7 +85,6 @@ class ClusteringSliceRow(Row, of="file_slices"):
     group: int | None
 
 
-@dataclass(frozen=True)
 class CompactionGroupRow(Row, of="compaction_groups"):
     """A file group of a compaction plan."""
 
@@ -79,14 +95,12 @@ class CompactionGroupRow(Row, of="compaction_groups"):
     log_bytes: int
 
 
-@dataclass(frozen=True)
 class CompactionSliceRow(CompactionGroupRow, of="file_slices"):
     """Whether a file slice is in a compaction plan, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True)
 class TaskMemoryRow(Row, of="memory"):
     """The memory of the tasks of a rewrite, measured or estimated."""
 
@@ -96,7 +110,6 @@ class TaskMemoryRow(Row, of="memory"):
     spilled_bytes: int | None
 
 
-@dataclass(frozen=True)
 class NewFilesRow(Row, of="new_files"):
     """The sizes of the new files of a rewrite."""
 
@@ -107,7 +120,6 @@ class NewFilesRow(Row, of="new_files"):
     variation: float
 
 
-@dataclass(frozen=True)
 class SkippingRow(Row, of="skipping"):
     """What a sorted clustering is worth to queries."""
 
@@ -118,7 +130,6 @@ class SkippingRow(Row, of="skipping"):
     read_after: float
 
 
-@dataclass(frozen=True)
 class DroppedGroupRow(Row, of="dropped_groups"):
     """A group of a plan that was left out."""
 
@@ -128,7 +139,6 @@ class DroppedGroupRow(Row, of="dropped_groups"):
     why: str
 
 
-@dataclass(frozen=True)
 class PublicationRow(Row, of="publication"):
     """How a plan that is published late got its instant."""
 
@@ -136,7 +146,6 @@ class PublicationRow(Row, of="publication"):
     pending_seconds: float
 
 
-@dataclass(frozen=True)
 class MetadataCleanRow(Row, of="metadata_clean"):
     """A clean of the metadata table."""
 
@@ -144,7 +153,6 @@ class MetadataCleanRow(Row, of="metadata_clean"):
     files: int
 
 
-@dataclass(frozen=True)
 class MetadataCompactionRow(Row, of="metadata_compaction"):
     """A compaction of the metadata table."""
 
@@ -153,7 +161,6 @@ class MetadataCompactionRow(Row, of="metadata_compaction"):
     log_files: int
 
 
-@dataclass(frozen=True)
 class RetentionRow(Row, of="retention"):
     """The rules of a clean, and what holds them back."""
 
@@ -163,7 +170,6 @@ class RetentionRow(Row, of="retention"):
     partitions: int
 
 
-@dataclass(frozen=True)
 class DeletedRow(Row, of="deleted"):
     """Files of a partition that a clean deletes."""
 
@@ -174,7 +180,6 @@ class DeletedRow(Row, of="deleted"):
     whole_partition: bool
 
 
-@dataclass(frozen=True)
 class KeptRow(Row, of="kept"):
     """Files that a clean keeps."""
 
@@ -183,7 +188,6 @@ class KeptRow(Row, of="kept"):
     bytes: int
 
 
-@dataclass(frozen=True)
 class PendingCleanRow(Row, of="pending"):
     """A clean that is not finished."""
 
@@ -193,7 +197,6 @@ class PendingCleanRow(Row, of="pending"):
     files: int
 
 
-@dataclass(frozen=True)
 class TimelineRow(Row, of="timelines"):
     """A timeline that is archived."""
 
@@ -206,7 +209,6 @@ class TimelineRow(Row, of="timelines"):
     held_at: str | None
 
 
-@dataclass(frozen=True)
 class ArchivedRow(Row, of="archived"):
     """Instants of one action that are archived."""
 
@@ -217,7 +219,6 @@ class ArchivedRow(Row, of="archived"):
     last: str
 
 
-@dataclass(frozen=True)
 class ArchiveFileRow(Row, of="archive_files"):
     """A new file of the archive."""
 
@@ -225,7 +226,6 @@ class ArchiveFileRow(Row, of="archive_files"):
     file: str
 
 
-@dataclass(frozen=True)
 class PendingInstantRow(Row, of="instants"):
     """An instant that is pending, the evidence and the decision."""
 
@@ -242,14 +242,12 @@ class PendingInstantRow(Row, of="instants"):
     blocks: str
 
 
-@dataclass(frozen=True)
 class RepairedInstantRow(PendingInstantRow):
     """An instant whose decision was carried out."""
 
     done: str
 
 
-@dataclass(frozen=True)
 class PartitionRow(Row, of="partitions"):
     """Files of a partition that a rollback deletes."""
 
@@ -258,12 +256,10 @@ class PartitionRow(Row, of="partitions"):
     bytes: int
 
 
-@dataclass(frozen=True)
 class VisibleAgainRow(PartitionRow, of="visible_again"):
     """Old files of a partition that readers see again."""
 
 
-@dataclass(frozen=True)
 class RollbackRow(Row, of="rollbacks"):
     """A rollback that was made or finished."""
 
@@ -272,7 +268,6 @@ class RollbackRow(Row, of="rollbacks"):
     action: str
 
 
-@dataclass(frozen=True)
 class AttemptRow(Row, of="attempts"):
     """Orphan files of one attempt and reason."""
 
@@ -285,7 +280,6 @@ class AttemptRow(Row, of="attempts"):
     newest: str
 
 
-@dataclass(frozen=True)
 class NoOrphansRow(Row, of="kept"):
     """Files that are no orphan files, or may be none."""
 
@@ -294,7 +288,6 @@ class NoOrphansRow(Row, of="kept"):
     bytes: int
 
 
-@dataclass(frozen=True)
 class QuarantineRow(Row, of="quarantines"):
     """A quarantine of orphan files."""
 
@@ -303,7 +296,6 @@ class QuarantineRow(Row, of="quarantines"):
     bytes: int
 
 
-@dataclass(frozen=True)
 class LocationRow(Row, of="locations"):
     """Where the record index has a key."""
 
@@ -313,7 +305,6 @@ class LocationRow(Row, of="locations"):
     instant: str
 
 
-@dataclass(frozen=True)
 class WrittenRow(Row, of="written"):
     """What a write has done, or would do."""
 
@@ -330,7 +321,6 @@ class WrittenRow(Row, of="written"):
     retries: int
 
 
-@dataclass(frozen=True)
 class AppendedRow(Row, of="appended"):
     """The log files of a write."""
 
@@ -340,7 +330,6 @@ class AppendedRow(Row, of="appended"):
     bytes: int | None
 
 
-@dataclass(frozen=True)
 class WriteMemoryRow(Row, of="memory"):
     """The memory of a write."""
 
@@ -349,7 +338,6 @@ class WriteMemoryRow(Row, of="memory"):
     spilled_bytes: int
 
 
-@dataclass(frozen=True)
 class ServiceRow(Row, of="services"):
     """A table service that followed a write."""
 
@@ -359,7 +347,6 @@ class ServiceRow(Row, of="services"):
     state: str
 
 
-@dataclass(frozen=True)
 class CheckedPartitionRow(Row, of="partitions"):
     """A partition of the metadata table, and its differences; None where it was not checked."""
 
@@ -369,7 +356,6 @@ class CheckedPartitionRow(Row, of="partitions"):
     harmless: int | None
 
 
-@dataclass(frozen=True)
 class DifferenceRow(Row, of="differences"):
     """A difference between the metadata table and the table."""
 
@@ -384,7 +370,6 @@ class DifferenceRow(Row, of="differences"):
     cause: str | None
 
 
-@dataclass(frozen=True)
 class UnsureRow(Row, of="unsure"):
     """A file that cannot be judged."""
 
@@ -394,7 +379,6 @@ class UnsureRow(Row, of="unsure"):
     reason: str
 
 
-@dataclass(frozen=True)
 class RepairedPartitionRow(Row, of="repaired"):
     """A partition of the metadata table whose records were written again."""
 
