@@ -86,7 +86,7 @@ def _tell(estimates: Sequence[GroupEstimate], memory: TaskMemory, report: Report
 
 def _estimated(group: ClusteringGroupRow, estimate: GroupEstimate) -> EstimatedGroupRow:
     return EstimatedGroupRow(
-        **vars(replace(group, new_files=len(estimate.new_files))),
+        **{**vars(group), "new_files": len(estimate.new_files)},
         rows=estimate.rows,
         new_bytes=sum(estimate.new_files),
         new_file_bytes=max(estimate.new_files, default=0),
