@@ -25,7 +25,7 @@ class CopyingWriter(GroupWriter):
                             file.write(rows, one.slice)
 
     def estimate(self) -> GroupEstimate:
-        weighed = iter(self.group.pieces)
+        weighed = iter(self.group.weighed)
         sizes = self.group.sizes([[next(weighed) for _ in file] for file in self._plan.files])
         return GroupEstimate(self.group.rows, sizes, self._peak(), self.decoded, False)
 

@@ -44,7 +44,7 @@ class DecodingWriter(GroupWriter):
         if not group.rows:
             return GroupEstimate(0, (), copy_peak(0, files), self.decoded, False)
         sample = sample_of(group)
-        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else group.pieces
+        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else group.weighed
         count = min(group.rows, group.files_needed(pieces))
         even = [(group.rows // count, sum(weight for _, weight in pieces) / count)]
         data = sample.row_bytes * group.rows

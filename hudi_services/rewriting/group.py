@@ -68,14 +68,19 @@ class Group:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The segments, weighed; [] for a group that is sorted: its sorted rows are weighed."""
+        """The segments, weighed where they are cut; [] for a sorted group: its sorted rows are weighed."""
         task = self.task
         if task.sort:
             return []
         if needs_no_cut(self.readers, len(task.file_ids), task.settings):
             return unweighed(self.readers)
+        return self.weighed
+
+    @cached_property
+    def weighed(self) -> list[Piece]:
+        """The segments of a group that is not sorted, each with its bytes in the new files."""
         with self.clock.phase("cut"):
-            return weighed_readers(self.readers, task.settings.codec, task.memory.stored)
+            return weighed_readers(self.readers, self.task.settings.codec, self.task.memory.stored)
 
     def files_needed(self, pieces: Sequence[Piece]) -> int:
         """The number of new files, by all rows in weighed `pieces`."""

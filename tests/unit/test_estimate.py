@@ -110,8 +110,11 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp
         storage, "20260101000000000", "", *slices_in(storage, *(f"{part}.parquet" for part in range(3))), ("x-0",),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(codec, bloom=None), TaskMemory(4 << 20),
     )  # fmt: skip
+    (only,), whole = rewrite_group(one, "0-0-0").files, estimate_group(one)
+    assert whole is not None
+    assert whole.new_files == (pytest.approx(only.size, rel=0.15),)
     # Half way between two numbers of files.
-    wanted = int(rewrite_group(one, "0-0-0").files[0].size / 3.5)
+    wanted = int(only.size / 3.5)
     task = replace(one, settings=replace(one.settings, file_bytes=wanted))
     estimate, done = estimate_group(task), rewrite_group(task, "0-0-1")
     assert estimate is not None
