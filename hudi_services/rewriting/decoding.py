@@ -43,8 +43,10 @@ class DecodingWriter(GroupWriter):
         files = len(group.readers)
         if not group.rows:
             return GroupEstimate(0, (), copy_peak(0, files), self.decoded, False)
+        # Before the sample: groups are estimated in threads, of which one then decodes while another one parses.
+        weighed = [] if task.sort else group.weighed
         sample = sample_of(group)
-        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else group.weighed
+        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else weighed
         count = min(group.rows, group.files_needed(pieces))
         even = [(group.rows // count, sum(weight for _, weight in pieces) / count)]
         data = sample.row_bytes * group.rows

@@ -155,7 +155,8 @@ def _by_listing(table: Snapshot, target: Instant) -> Iterator[PartitionRollback]
     # In version 6 the log files of a compaction's slice also bear its time, and hold rows of other instants.
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition in lister.partitions():
-        for name in sorted(lister.files(partition)):
+        # Few of many names have to be parsed.
+        for name in sorted(name for name in lister.files(partition) if target.ts in name):
             if _bears(partition, name, target.ts, with_logs=with_logs):
                 yield PartitionRollback(partition, (table.storage.full_path(path_in(partition, name)),))
 

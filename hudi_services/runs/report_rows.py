@@ -4,7 +4,7 @@ JSON, the tables on the console and the Arrow tables of the Python API are made 
 columns mean. Columns whose names end in `bytes` are sizes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, get_args, get_type_hints
 
 if TYPE_CHECKING:
@@ -39,10 +39,15 @@ class Row:
         cls._names = (*cls._names, *cls.__annotations__)
 
     def __init__(self, *in_order: Value, **by_name: Value) -> None:
-        given = {**dict(zip(self._names, in_order, strict=False)), **by_name}
-        if given.keys() != set(self._names) or len(given) != len(in_order) + len(by_name):
+        if by_name or len(in_order) != len(self._names):
+            in_order = self._in_order(in_order, by_name)
+        self.__dict__.update(zip(self._names, in_order, strict=True))
+
+    def _in_order(self, in_order: Sequence[Value], by_name: Values) -> tuple[Value, ...]:
+        left = self._names[len(in_order) :]
+        if by_name.keys() != {*left} or len(in_order) > len(self._names):
             raise TypeError(f"{type(self).__name__} has the columns {', '.join(self._names)}")
-        vars(self).update((name, given[name]) for name in self._names)
+        return (*in_order, *(by_name[name] for name in left))
 
     def values(self) -> Values:
         return dict(vars(self))
