@@ -38,6 +38,8 @@ def told_lines(text: str) -> str:
 def harmless_json(document: object, *, ascii_only: bool = False) -> str:
     """`document` as JSON on several lines; letters of all languages stay readable unless `ascii_only`."""
     text = json.dumps(document, indent=2, ensure_ascii=ascii_only)
+    if text.replace("\n", "").isprintable():
+        return text
     # Apart from line ends, these characters are only in strings, where this is JSON's own way to write them.
     return "\n".join(_ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
 

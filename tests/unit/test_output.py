@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.cli import command as cli
+from hudi_services.cli import terminal
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, PartlyDone
 from hudi_services.runs import config_files
@@ -213,3 +214,12 @@ def test_a_signal_at_any_time_is_one_sentence(number: signal.Signals, code: int,
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err.count("\n")) == (code, 2), err
         assert err.startswith("error: interrupted\nhint: ")
+
+
+def test_json_without_any_character_that_acts() -> None:
+    active = [chr(n) for n in range(sys.maxunicode) if terminal._ACTIVE.match(chr(n))]
+    assert len(active) > 2000
+    for one in active:
+        text = terminal.harmless_json({"key": f"tä{one}日"})
+        assert one == "\n" or one not in text
+        assert json.loads(text) == {"key": f"tä{one}日"}
