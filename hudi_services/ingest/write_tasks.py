@@ -18,7 +18,7 @@ from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..runs.rewrite_tasks import indexed_columns
 from ..snapshot import Snapshot
-from ..table.new_logs import LogNames
+from ..table.new_logs import LogNames, log_numbers
 from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
 from ..writing.inserted_files import InsertTask, Written, write_inserts
@@ -174,9 +174,9 @@ class WriteTasks:
         if partition not in self._names:
             # Only where names are numbered within a slice: also by files that readers do not see.
             listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
-            names = [file.name for file in listed]
+            numbers = log_numbers(file.name for file in listed)
             self._names[partition] = LogNames(
-                table.log_naming, partition, self._form.instant, names, lambda: table.ledger.compacting
+                table.log_naming, partition, self._form.instant, numbers, lambda: table.ledger.compacting
             )
         return self._names[partition]
 

@@ -23,20 +23,21 @@ from ..errors import (
 from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
 from ..model import FileSlice, LogFile
-from ..paths import bare_name
 from ..storage import FileInfo, Storage
 from ..table.facts import DatedFacts
 from ..table.file_ledger import FileLedger
-from ..table.log_naming import INITIALISATION, LogNaming, log_naming
+from ..table.log_naming import INITIALISATION, INSTANT_DIGITS, LogNaming, log_naming
 from ..table.new_logs import LogNames
 from ..table.partitions import Files, check_addressable
 from ..table.view import joined, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
+from ..timeline.instant import Action, Instant
 from .file_groups.blocks import BlockFilter
 from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
 from .file_groups.group_files import GroupFiles
 from .file_groups.reader import FileGroupReader, PartitionReader
+from .partition_files import PartitionFiles, partition_in
 from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .records.model import FilesRecord, Record
 from .records.record_schema import writer_schema
@@ -60,8 +61,6 @@ class MetadataTable:
     """Opens the file slices of the table that the metadata table describes."""
     on_damage: Callable[[DamagedLog], None]
     """Called for a log file that has lost committed bytes; by default it raises CorruptFile."""
-    _listed: dict[str, dict[str, FileInfo]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The files of partitions by name, as this snapshot first listed them."""
     _definitions: dict[str, bytes | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The content of the file of index definitions by path, once it was read."""
     _groups: dict[str, list[FileSlice]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -105,16 +104,9 @@ class MetadataTable:
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
         slices = slices or BaseFileSlices(storage)
         found = cls(storage, config, own, data_timeline, timeline, slices, partial(refuse_damage, storage.root))
-        found._know(folders)
+        if folders is not None:
+            found._partition_files.know(folders, found.partitions)
         return found
-
-    def _know(self, folders: Mapping[str, Sequence[FileInfo]] | None) -> None:
-        """Take the listings of the partitions, if they are known, for its own."""
-        if folders is None:
-            return
-        for partition in self.partitions:
-            files = folders.get(f"{METADATA_TABLE_FOLDER}/{partition}", ())
-            self._listed[partition] = {file.name: file for file in files}
 
     def with_files(self, files: Iterable[FileInfo]) -> "MetadataTable":
         """The metadata table as it is now by all its `files`, with the same snapshot of the table."""
@@ -122,7 +114,7 @@ class MetadataTable:
         now = replace(
             self, timeline=Timeline.open(self.storage, self.config, folders.get(self.config.timeline_path, ()))
         )
-        now._know(folders)
+        now._partition_files.know(folders, now.partitions)
         return now
 
     def reload(self) -> "MetadataTable":
@@ -140,14 +132,14 @@ class MetadataTable:
         timeline = timeline or self.timeline.reload()
         now = replace(self, table_config=table_config, data_timeline=data_timeline, slices=slices, timeline=timeline)
         if now.is_at_rest and timeline.saw_the_same(self.timeline):
-            now._listed.update(self._listed)
+            now._partition_files.take(self._partition_files)
             now._definitions.update(self._definitions if table_config is self.table_config else {})
         return now
 
     def beside_grown(self, data_timeline: Timeline, slices: SliceSource) -> "MetadataTable":
         """The same snapshot beside a timeline of the table that has grown by an instant of the caller."""
         now = replace(self, data_timeline=data_timeline, slices=slices)
-        now._listed.update(self._listed)
+        now._partition_files.take(self._partition_files)
         now._definitions.update(self._definitions)
         return now
 
@@ -157,30 +149,26 @@ class MetadataTable:
         Those that were written are the newest of their file groups. The timeline stays: of a delta commit that it does
         not have, or not yet, the log files have names that the next one must not take, and no blocks that count.
         """
-        found = copy(self)
-        listed, groups = dict(self._listed), dict(self._groups)
-        for file in written:
-            partition = _partition_in(file.path)
-            if partition in listed:
-                listed[partition] = {**listed[partition], file.name: file}
+        added, gone = [*written], [*deleted]
+        groups = dict(self._groups)
+        for file in added:
+            partition = partition_in(file.path)
             log = parse_log_file(partition, file.name, file.size)
             if log is not None and self.log_naming.counts(log, self._facts.is_committed):
                 known = groups.pop(partition, [])
                 if any(group.file_id == log.file_id for group in known):
                     groups[partition] = [_with_log(group, log) for group in known]
-        for path in deleted:
-            partition, name = _partition_in(path), bare_name(path)
-            groups.pop(partition, None)
-            if partition in listed:
-                listed[partition] = {other: file for other, file in listed[partition].items() if other != name}
+        for path in gone:
+            groups.pop(partition_in(path), None)
+        found = copy(self)
         # The fields of a frozen value; a copy made by `replace` would have no caches.
-        found.__dict__.update(_listed=listed, _groups=groups)
+        found.__dict__.update(_partition_files=self._partition_files.handed_on(added, gone), _groups=groups)
         return found
 
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
         """The same snapshot, which calls `on_damage` for damaged log files and goes on, as Hudi's readers do."""
         found = replace(self, on_damage=on_damage)
-        found._listed.update(self._listed)
+        found._partition_files.take(self._partition_files)
         return found
 
     @cached_property
@@ -205,38 +193,29 @@ class MetadataTable:
 
     def stored_files(self, partition: str) -> Files:
         """The files that are in a partition's folder now, committed or not."""
-        return _sizes(self._list(partition))
+        return _sizes(self._partition_files.stored(partition))
 
     def found_files(self, partition: str) -> Files:
         """As `stored_files`, as of the first listing by this snapshot: without the files that it wrote since then."""
-        return _sizes(self._found(partition))
+        return _sizes(self._partition_files.of(partition))
 
-    def names_now(self, partition: str) -> list[str]:
-        """The names of the files in a partition's folder now, of which only new ones are looked at; and of those that
-        this snapshot has seen there."""
-        known = self._listed.get(partition)
-        if known is None:
-            return [*self._found(partition)]
-        new = self.storage.list_new(f"{METADATA_TABLE_FOLDER}/{partition}", known.keys())
-        return [*known, *(file.name for file in new)]
+    def names_now(self, partition: str) -> Iterable[str]:
+        """The names in a partition's folder lately, and those that this snapshot has ever seen there."""
+        return self._partition_files.names_now(partition)
+
+    def earliest_instants(self, partition: str) -> frozenset[str]:
+        """The earliest instant of the files of a partition, and those at which it was initialised; a log file of
+        version 6 has the instant of its slice."""
+        return self._partition_files.earliest_instants(partition)
 
     def log_names(self, partition: str, instant: str) -> LogNames:
         """Names the log files that `instant` adds to a partition of the metadata table."""
-        stored = self._found(partition)
-        return LogNames(self.log_naming, partition, instant, stored, lambda: self.ledger.compacting)
+        numbers = self._partition_files.log_numbers(partition)
+        return LogNames(self.log_naming, partition, instant, numbers, lambda: self.ledger.compacting)
 
     def look_into(self, partitions: Iterable[str]) -> None:
         """List these partitions at the same time, before their files are asked for."""
-        at_once(self._found, (partition for partition in partitions if partition not in self._listed))
-
-    def _found(self, partition: str) -> Mapping[str, FileInfo]:
-        if partition not in self._listed:
-            self._listed[partition] = self._list(partition)
-        return self._listed[partition]
-
-    def _list(self, partition: str) -> dict[str, FileInfo]:
-        files, _ = self.storage.list_dir(f"{METADATA_TABLE_FOLDER}/{partition}")
-        return {file.name: file for file in files}
+        self._partition_files.look_into(partitions)
 
     def file_groups(self, partition: str) -> list[FileSlice]:
         """The newest slice of every file group, in the order of the file ids; a hash spreads keys over them.
@@ -320,7 +299,7 @@ class MetadataTable:
             raise Outdated.of(error) from error
 
     def _group_files(self, group: FileSlice) -> GroupFiles:
-        return GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._found(group.partition))
+        return GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._partition_files.of(group.partition))
 
     @property
     def index_definitions(self) -> bytes | None:
@@ -339,6 +318,16 @@ class MetadataTable:
         Hudi defines an index before it begins to build it, without a lock and without an instant here.
         """
         self._definitions.clear()
+
+    @cached_property
+    def own_delta_commits(self) -> tuple[Instant, ...]:
+        """Completed delta commits whose time the table's timeline, as it was opened, does not have."""
+        found = self.timeline.completed({Action.DELTA_COMMIT})
+        return tuple(one for one in found if self.data_timeline.find(one.ts[:INSTANT_DIGITS]) is None)
+
+    @cached_property
+    def _partition_files(self) -> PartitionFiles:
+        return PartitionFiles(self.storage)
 
     @cached_property
     def ledger(self) -> FileLedger:
@@ -411,11 +400,6 @@ class _Facts(DatedFacts):
         if found is None and instant.startswith(INITIALISATION) and self.is_committed(instant):
             return instant
         return found
-
-
-def _partition_in(path: str) -> str:
-    """The metadata partition of a file of the metadata table."""
-    return path[len(METADATA_TABLE_FOLDER) + 1 :].rpartition("/")[0]
 
 
 def _with_log(group: FileSlice, log: LogFile) -> FileSlice:

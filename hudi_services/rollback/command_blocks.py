@@ -5,6 +5,7 @@ A ROLLBACK command block, in the next log file of the slice, makes readers ignor
 Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWriter of Apache Hudi.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..codecs.rollback_plan import PartitionRollback
@@ -14,6 +15,7 @@ from ..log_files.log_reader import read_log_blocks
 from ..log_files.log_writer import encode_rollback_command
 from ..model import LogFile, path_in
 from ..snapshot import Snapshot
+from ..storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +26,34 @@ class CommandLog:
     size: int
 
 
+class LogsBySlice:
+    """The log files of slices, for many rollbacks: of a partition that was listed only new files are looked at."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._seen: dict[str, set[str]] = {}
+        self._logs: dict[tuple[str, str, str], list[LogFile]] = {}
+
+    def of(self, partition: str, file_id: str, instant: str) -> Sequence[LogFile]:
+        """The log files of the slice of `instant` that are there now, or were when its partition was listed before."""
+        seen = self._seen.setdefault(partition, set())
+        for file in self._storage.list_new(partition, seen):
+            seen.add(file.name)
+            log = parse_log_file(partition, file.name, file.size)
+            if log is not None:
+                self._logs.setdefault((partition, log.file_id, log.instant), []).append(log)
+        return self._logs.get((partition, file_id, instant), ())
+
+
 def cancel_blocks(
-    table: Snapshot, rollback: str, target: str, request: PartitionRollback, *, is_new: bool
+    table: Snapshot, rollback: str, target: str, request: PartitionRollback, known: LogsBySlice, *, is_new: bool
 ) -> CommandLog:
     """Write the command block of the rollback at `rollback` into the slice of `request`, unless it exists already.
 
     Returns the log file of the command block; `target` is the instant whose blocks it cancels. `is_new`: the rollback
     has just begun, and no such block exists.
     """
-    logs = _logs_of_slice(table, request)
+    logs = known.of(request.partition, request.file_id, request.base_instant)
     for log in () if is_new else logs:
         if log.write_token == UNKNOWN_WRITE_TOKEN and _is_ours(table, log, rollback, target):
             return CommandLog(log.path, log.size)
@@ -42,12 +63,6 @@ def cancel_blocks(
     path = path_in(request.partition, name)
     table.storage.create(path, data)
     return CommandLog(path, len(data))
-
-
-def _logs_of_slice(table: Snapshot, request: PartitionRollback) -> list[LogFile]:
-    files, _ = table.storage.list_dir(request.partition)
-    parsed = (parse_log_file(request.partition, file.name, file.size) for file in files)
-    return [log for log in parsed if log and (log.file_id, log.instant) == (request.file_id, request.base_instant)]
 
 
 def _is_ours(table: Snapshot, log: LogFile, rollback: str, target: str) -> bool:

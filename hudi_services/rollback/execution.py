@@ -54,8 +54,8 @@ from ..paths import bare_name
 from ..snapshot import Snapshot, live_names, refresh
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
-from .command_blocks import cancel_blocks
-from .requests import BlockInstants, rollback_requests
+from .command_blocks import LogsBySlice, cancel_blocks
+from .requests import FoundFiles, rollback_requests
 from .restored import restored
 from .watch import Watch
 
@@ -82,14 +82,15 @@ class Rollbacks:
         self._table = table
         self._times = times
         self._watch = Watch(table.timeline)
-        self._blocks = BlockInstants(table.storage)
+        self._found = FoundFiles(table)
+        self._logs = LogsBySlice(table.storage)
         self._is_first = True
         self._true_ranges = frozenset[str]()
         """The data partitions whose ranges were made true: rollbacks of pending instants leave them so."""
 
     def plan(self, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
-        """As `plan_rollback`; log files are read once for all targets."""
-        return plan_rollback(self._table, target, using_markers=using_markers, blocks=self._blocks)
+        """As `plan_rollback`; what lies in the table is listed and read for many targets."""
+        return plan_rollback(self._table, target, using_markers=using_markers, files=self._found)
 
     def roll_back(
         self,
@@ -173,13 +174,14 @@ class Rollbacks:
                 raise
         if _unpublish(table, plan.ts, action):
             table, self._is_first, self._true_ranges = refresh(table), True, frozenset()
+            self._found = FoundFiles(table)
         # Before the files of the checkpoints, so that no attempt takes up deleted files.
         delete_checkpoints(table.storage, plan.ts)
         # Before the files are deleted, because this may read their keys.
         commit = kept_commit(table, rollback.ts, plan.ts, action)
         again = restored(table, rollback.ts, plan, commit)
         table.check_held()
-        done = _take_away(table, rollback.ts, plan, progress, is_new=look_again is not None)
+        done = _take_away(table, rollback.ts, plan, self._logs, progress, is_new=look_again is not None)
         draft = _RollbackDraft(
             rollback, plan, keep_plan, done, again, commit, started, self._is_first, self._true_ranges
         )
@@ -208,7 +210,7 @@ def roll_back(
 
 
 def plan_rollback(
-    table: Snapshot, target: Instant, *, using_markers: bool = True, blocks: BlockInstants | None = None
+    table: Snapshot, target: Instant, *, using_markers: bool = True, files: FoundFiles | None = None
 ) -> RollbackPlan:
     """The plan to roll `target` back.
 
@@ -221,7 +223,7 @@ def plan_rollback(
             f"{table.storage.root}: {target.file_name} cannot be rolled back: {twin}, and has the files of that time",
             hint=f"{recover_hint(table)}, which drops what lies beside it",
         )
-    requests = rollback_requests(table, target, using_markers=using_markers, blocks=blocks)
+    requests = rollback_requests(table, target, using_markers=using_markers, files=files)
     table.storage.check_paths(
         path_in(request.partition, bare_name(path)) for request in requests for path in request.files
     )
@@ -437,7 +439,7 @@ def _drop(table: Snapshot, ts: str, action: Action, state: State) -> None:
 
 
 def _take_away(
-    table: Snapshot, rollback: str, plan: RollbackPlan, progress: Progress, *, is_new: bool
+    table: Snapshot, rollback: str, plan: RollbackPlan, logs: LogsBySlice, progress: Progress, *, is_new: bool
 ) -> dict[str, RollbackPartition]:
     """Delete the files of the plan and cancel its log blocks; return what was done, by partition.
 
@@ -448,7 +450,7 @@ def _take_away(
         done[partition] = RollbackPartition(tuple(paths))
     for request in plan.requests:
         if request.log_blocks:
-            log = cancel_blocks(table, rollback, plan.ts, request, is_new=is_new)
+            log = cancel_blocks(table, rollback, plan.ts, request, logs, is_new=is_new)
             before = done[request.partition]
             # A plan that was made without markers names the file group only.
             known = {path: size for path, size in request.log_blocks.items() if _is_log(path)}

@@ -14,8 +14,9 @@ blocks: one request a file group.
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.rollback_plan import PartitionRollback
@@ -24,37 +25,64 @@ from ..concurrency import at_once
 from ..errors import CorruptFile
 from ..file_names import parse_base_file, parse_data_file, parse_log_file
 from ..log_files.log_reader import stored_blocks
-from ..model import BaseFile, CommitMetadata, LogFile, WriteStat, path_in
+from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, WriteStat, path_in
 from ..paths import bare_name
+from ..recent import Recent
 from ..snapshot import Snapshot
-from ..storage import Storage
-from ..table.partitions import StorageLister
+from ..table.partitions import Files, StorageLister
 from ..table.view import slices_of
 from ..timeline.instant import Action, Instant, State
 
 
-class BlockInstants:
-    """The instants that have blocks in log files. Each log file is read once, and again when it has grown."""
+class FoundFiles:
+    """What lies in a table, for the rollbacks of many targets: its files as they were listed lately (see `Recent`: the
+    writers of these targets are dead), and the instants that have blocks in log files."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._known: dict[tuple[str, int], frozenset[str]] = {}
+    def __init__(self, table: Snapshot) -> None:
+        self._table = table
+        self._listed = Recent(self._list)
+        self._instants: dict[tuple[str, int], frozenset[str]] = {}
 
-    def of(self, log: LogFile) -> frozenset[str]:
-        """The instants of the blocks of a log file."""
-        key = log.path, log.size
-        if key not in self._known:
-            instants = (block.instant for block in stored_blocks(self._storage, log))
-            self._known[key] = frozenset(instant for instant in instants if instant is not None)
-        return self._known[key]
+    def partitions(self) -> Mapping[str, "FoundPartition"]:
+        """The data partitions in their order."""
+        return self._listed()
+
+    def instants_in(self, logs: Sequence[LogFile]) -> list[frozenset[str]]:
+        """The instants of the blocks of each log file, which is read once, and again when it has grown."""
+        unread = [log for log in logs if (log.path, log.size) not in self._instants]
+        for log, instants in zip(unread, at_once(self._read, unread), strict=True):
+            self._instants[log.path, log.size] = instants
+        return [self._instants[log.path, log.size] for log in logs]
+
+    def _list(self) -> dict[str, "FoundPartition"]:
+        lister = StorageLister(self._table.storage)
+        return {one: FoundPartition(self._table, one, lister.files(one)) for one in lister.partitions()}
+
+    def _read(self, log: LogFile) -> frozenset[str]:
+        instants = (block.instant for block in stored_blocks(self._table.storage, log))
+        return frozenset(instant for instant in instants if instant is not None)
+
+
+@dataclass(frozen=True)
+class FoundPartition:
+    """The files of a data partition."""
+
+    table: Snapshot
+    name: str
+    files: Files
+
+    @cached_property
+    def groups(self) -> Mapping[str, Sequence[FileSlice]]:
+        """The committed slices by file id, oldest first."""
+        return slices_of(self.name, self.files, self.table.ledger.facts, self.table.log_naming)
 
 
 def rollback_requests(
-    table: Snapshot, target: Instant, *, using_markers: bool = True, blocks: BlockInstants | None = None
+    table: Snapshot, target: Instant, *, using_markers: bool = True, files: FoundFiles | None = None
 ) -> tuple[PartitionRollback, ...]:
     """The requests of a plan to roll `target` back.
 
-    Without `using_markers` the files of a pending instant are found by listing. `blocks` serves several targets. Raises
+    Without `using_markers` the files of a pending instant are found by listing. `files` serves several targets. Raises
     CorruptFile for commit metadata that cannot be read, and for unfit markers when a listing would not find all that
     the instant wrote.
     """
@@ -62,15 +90,17 @@ def rollback_requests(
         return ()
     if target.is_completed:
         commit = table.timeline.read_commit(target)
-        return _grouped(_by_listing(table, target) if says_nothing(commit) else _by_commit(table, target, commit))
+        return _grouped(
+            _by_listing(table, target, FoundFiles(table)) if says_nothing(commit) else _by_commit(table, target, commit)
+        )
     if using_markers and table.storage.list_tree(marker_folder(target.ts)):
         try:
             return _grouped(_by_markers(table, target))
         except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-    blocks = blocks or BlockInstants(table.storage)
-    return _grouped([*_by_listing(table, target), *_appended(table, target, blocks)])
+    files = files or FoundFiles(table)
+    return _grouped([*_by_listing(table, target, files), *_appended(table, target, files)])
 
 
 def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
@@ -150,35 +180,32 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
                 yield PartitionRollback(partition, (), log.file_id, log.instant, blocks)
 
 
-def _by_listing(table: Snapshot, target: Instant) -> Iterator[PartitionRollback]:
-    lister = StorageLister(table.storage)
+def _by_listing(table: Snapshot, target: Instant, files: FoundFiles) -> Iterator[PartitionRollback]:
     # In version 6 the log files of a compaction's slice also bear its time, and hold rows of other instants.
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
-    for partition in lister.partitions():
+    for partition, listed in files.partitions().items():
         # Few of many names have to be parsed.
-        for name in sorted(name for name in lister.files(partition) if target.ts in name):
+        for name in sorted(name for name in listed.files if target.ts in name):
             if _bears(partition, name, target.ts, with_logs=with_logs):
                 yield PartitionRollback(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
-def _appended(table: Snapshot, target: Instant, blocks: BlockInstants) -> Iterator[PartitionRollback]:
+def _appended(table: Snapshot, target: Instant, files: FoundFiles) -> Iterator[PartitionRollback]:
     """Version 6, without markers: the file groups that a write announced to append to, and the log files that have
     blocks of the write, because it need not announce inserts."""
     if not _may_append(table, target):
         return
-    lister, facts = StorageLister(table.storage), table.ledger.facts
     forecast = table.timeline.read_commit(target) if target.action is Action.DELTA_COMMIT else None
-    for partition in lister.partitions():
-        groups = slices_of(partition, lister.files(partition), facts, table.log_naming)
-        older = ((one.file_id, one) for slices in groups.values() for one in slices if one.base_instant < target.ts)
-        newest = dict(older)
+    for partition, listed in files.partitions().items():
+        slices = ((one.file_id, one) for group in listed.groups.values() for one in group)
+        newest = {file_id: one for file_id, one in slices if one.base_instant < target.ts}
         announced = {stat.file_id for stat in (forecast.stats.get(partition, ()) if forecast else ()) if _updates(stat)}
         for one in (newest[file_id] for file_id in sorted(announced & newest.keys())):
             # No record names the log file; the file group is named instead, as in Hudi's plans.
             group = {table.storage.full_path(path_in(partition, one.file_id)): 1}
             yield PartitionRollback(partition, (), one.file_id, one.base_instant, group)
         logs = [log for one in newest.values() for log in one.log_files]
-        for log, instants in zip(logs, at_once(blocks.of, logs), strict=True):
+        for log, instants in zip(logs, files.instants_in(logs), strict=True):
             if target.ts in instants:
                 path = table.storage.full_path(log.path)
                 yield PartitionRollback(partition, (), log.file_id, log.instant, {path: log.size})

@@ -5,13 +5,28 @@ the next free number there. Versions 8 and 9: the log file is named after its ow
 Source: HoodieAppendHandle, HoodieLogFormat.WriterBuilder of Apache Hudi.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ..file_names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..model import FileSlice, WriteStat, path_in
 from .log_naming import LogNaming
 from .view import FileGroupId
+
+LogNumbers: TypeAlias = Mapping[tuple[str, str], int]
+"""The greatest number of a log file by file id and time in its name."""
+
+
+def log_numbers(names: Iterable[str]) -> LogNumbers:
+    """The numbers of the log files among files of a partition."""
+    found: dict[tuple[str, str], int] = {}
+    for name in names:
+        log = parse_log_file("", name, 0)
+        if log is not None:
+            key = (log.file_id, log.instant)
+            found[key] = max(log.version, found.get(key, 0))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +58,23 @@ class LogNames:
         naming: LogNaming,
         partition: str,
         instant: str,
-        stored: Collection[str],
+        numbers: LogNumbers,
         compacting: Callable[[], Mapping[FileGroupId, str]],
     ) -> None:
-        """`stored` are the names of the files in the partition, also of those that readers do not see.
+        """`numbers` are those of the log files in the partition, also of those that readers do not see.
 
         `compacting` gives the instant of the pending compaction of each file group that has one.
         """
         self._naming = naming
         self._instant = instant
         self._partition = partition
-        self._stored = stored
+        self._numbers = numbers
         self._compacting = compacting
 
     def next(self, group: FileSlice, token: str = UNKNOWN_WRITE_TOKEN) -> NewLog:
         """The next log file of a file group, whose newest slice is given."""
         base = self.base_instant(group)
-        version = max(self._taken(group.file_id, base), default=0) + 1
+        version = self._numbers.get((group.file_id, base), 0) + 1
         name = log_file_name(group.file_id, base, version, token)
         base_file, older = self._naming.appended_to(self._own(group, base))
         stat = WriteStat(
@@ -72,14 +87,6 @@ class LogNames:
             log_files=(*older, name),
         )
         return NewLog(name, stat)
-
-    def _taken(self, file_id: str, base: str) -> Iterator[int]:
-        """The numbers of the log files of a slice."""
-        for name in self._stored:
-            # Only few of many names need to be parsed.
-            log = parse_log_file(self._partition, name, 0) if file_id in name and base in name else None
-            if log is not None and (log.file_id, log.instant) == (file_id, base):
-                yield log.version
 
     def base_instant(self, group: FileSlice) -> str:
         """The time in the names of the group's new log files."""

@@ -37,6 +37,7 @@ from .layout import Layout, layout_for
 
 _WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
 _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
+_MERGES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 _ACTION_NAMES = frozenset(action.value for action in Action)
 _COMMITS_AT_ONCE = 16
 _ANSWERS_HOLD_SECONDS = 1.0
@@ -133,7 +134,7 @@ class Timeline:
 
     def completed(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
         """Completed instants, oldest first; `actions` are completed actions (COMMIT, not COMPACTION)."""
-        return tuple(i for i in self.instants if i.is_completed and (actions is None or i.action in actions))
+        return tuple(i for i in self._completed if actions is None or i.action in actions)
 
     def completed_writes(self) -> tuple[Instant, ...]:
         """Completed commits, deltacommits and replacecommits."""
@@ -206,6 +207,12 @@ class Timeline:
     def requested_name(self, instant: Instant) -> str:
         """The name of the requested file of an instant in any state."""
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
+
+    @cached_property
+    def last_merge(self) -> str:
+        """The time of the newest compaction or log compaction of a merge-on-read table, pending or not; else ""."""
+        found = (i.ts for i in self.instants if {i.action, self.began_as(i)} & _MERGES)
+        return max(found, default="")
 
     def has_plan(self, instant: Instant) -> bool:
         """Whether its requested file has content: it is empty when the process died while writing the plan."""
@@ -389,6 +396,10 @@ class Timeline:
         return max(
             (max(i.ts, (self.layout.completion_times and i.completion_time) or "") for i in self.instants), default=""
         )
+
+    @cached_property
+    def _completed(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if i.is_completed)
 
     @cached_property
     def _pending(self) -> tuple[Instant, ...]:

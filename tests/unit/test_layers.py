@@ -27,6 +27,7 @@ ROWS = [
         "process",
         "paths",
         "concurrency",
+        "recent",
         "temporary_files",
         "waiting",
     },

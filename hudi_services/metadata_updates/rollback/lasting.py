@@ -9,17 +9,12 @@ No partition keeps an instant that was pending all the time: builds of partition
 is not completed. A partition counts as keeping the instant where that cannot be decided.
 """
 
-from collections.abc import Iterator
-
 from ...errors import CorruptFile, NotFound
-from ...file_names import parse_data_file
 from ...metadata.metadata_table import MetadataTable
 from ...table.log_naming import INITIALISATION
 from ...timeline.archived import ArchivedTimes
 from ...timeline.instant import Action, Instant
 from .timeline import repairs_among
-
-_MERGES = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
 
 
 def may_be_merged(metadata: MetadataTable, target: str, *, was_completed: bool = True) -> bool:
@@ -34,7 +29,7 @@ def may_be_merged(metadata: MetadataTable, target: str, *, was_completed: bool =
         return was_completed or metadata.ledger.facts.is_committed(target)
     if not found.is_completed:
         return False
-    return any(i.ts > target and {i.action, timeline.began_as(i)} & _MERGES for i in timeline.instants)
+    return timeline.last_merge > target
 
 
 def lasting_in(
@@ -67,7 +62,7 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
     initialisation of versions 8 and 9 counts from zero, so its completion time decides; its files stay until a
     compaction has merged them, which then comes after `delta`, too.
     """
-    instants = sorted(_instants(metadata, partition))
+    instants = sorted(metadata.earliest_instants(partition))
     if not instants or (instants[0] > delta.ts and not instants[0].startswith(INITIALISATION)):
         return True
     archived = ArchivedTimes(metadata.storage, metadata.config.history_path)
@@ -78,17 +73,8 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
     return False
 
 
-def _instants(metadata: MetadataTable, partition: str) -> Iterator[str]:
-    """The instants of the files of a metadata partition, as it was listed; a log file of version 6 has the instant of
-    its slice."""
-    for name, size in metadata.found_files(partition).items():
-        file = parse_data_file(partition, name, size)
-        if file is not None:
-            yield file.instant
-
-
 def _repaired_since(metadata: MetadataTable, target: str) -> set[str]:
-    later = (i for i in metadata.timeline.completed({Action.DELTA_COMMIT}) if i.ts > target)
+    later = (one for one in metadata.own_delta_commits if one.ts > target)
     found: set[str] = set()
     for repair in repairs_among(metadata, later):
         try:
