@@ -110,12 +110,13 @@ class TimedLock:
     """A lock for one process, as `hoodie.write.lock.provider` names it."""
 
     def __init__(self, options: Mapping[str, str], table: MeteredStorage, wait: LockWait) -> None:
-        self._held = table.meter.held()
+        self._meter = table.meter
 
     def check(self) -> None:
         return None
 
     def __enter__(self) -> "TimedLock":
+        self._held = self._meter.held()
         self._held.__enter__()
         return self
 
