@@ -192,7 +192,11 @@ class Phase:
             if wrong:
                 soak.problem(f"checkpoint {self.checkpoints}, {reader}: " + "\n  ".join(wrong))
         soak.figures["rows checked"] = sum(len(model.rows) for model in models)
-        code = self.services[1].run(["validate"])
+        validating = self.services[1]
+        code = validating.run(["validate"])
+        if validating.forgotten:
+            validating.run(["validate", "--apply"])
+            code = validating.run(["validate"])
         if code != 0:
             soak.problem(f"checkpoint {self.checkpoints}: validate ended with {code} while nobody writes")
         soak.log("soak", "checkpoint", number=self.checkpoints, readers=sorted(found), problems=len(soak.problems))

@@ -147,7 +147,8 @@ def test_batches_beside_a_model(
     first = rows(0, 60)
     table.insert(first, options=options)
     model.upsert(first.to_pylist(), by_ordering=ordering is not None)
-    if index == "RECORD_INDEX":
+    if index != "BUCKET":
+        # Kept beside any index: deleted keys come back, which Hudi's own record index forgets (findings/).
         one = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}
         assert table.build_index(options=one).ok
     for number, (operation, new) in enumerate(
