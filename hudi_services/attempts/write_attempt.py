@@ -13,10 +13,12 @@ The order is that of Hudi 1.1 and later (BaseHoodieWriteClient.startCommit, comm
 later sees the requested file, and one that commits later compares its file groups with ours.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from ..clock import uptime
 from ..commit.critical_section import critical_section
 from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.liveness import lease_name
@@ -28,6 +30,7 @@ from ..commit.transaction import Transaction, begin, expect
 from ..errors import ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..rollback.execution import pending_rollback
 from ..snapshot import Snapshot, refresh, with_instant
+from ..timeline.active import ANSWERS_HOLD_SECONDS
 from ..timeline.instant import Action, Instant, State
 from .frame import AttemptFrame, ReadyCommit
 from .strays import remove_marked_strays
@@ -61,6 +64,8 @@ class WriteAttempt(AttemptFrame):
         self._requested = requested
         self._repeats = repeats
         self._claimed = ""
+        self._requested_at = -math.inf
+        """When its requested file was about to be created, by `uptime`."""
 
     def _begin(self) -> None:
         table, left = self.table, list[str]()
@@ -75,6 +80,7 @@ class WriteAttempt(AttemptFrame):
                 self._give_up_claim(current)
                 self._claim(ts)
                 current.check_held()
+            self._requested_at = uptime()
             self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
             self._what = f"the {self._operation} {ts}"
             self.table = with_instant(current, self._instant, self._requested)
@@ -121,7 +127,8 @@ class WriteAttempt(AttemptFrame):
 
         Raises ConflictError when the instant was rolled back meanwhile.
         """
-        begin(self.table, self.instant, workload, beside)
+        is_new = uptime() - self._requested_at < ANSWERS_HOLD_SECONDS
+        begin(self.table, self.instant, workload, beside, looks=not is_new)
 
     def _before_commit(self, draft: CommitDraft) -> None:
         self._files = draft.paths

@@ -13,15 +13,12 @@ from ..locking.protocol import LockWait, TableLock
 from ..snapshot import Snapshot, refresh_beside, with_instant
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
+from ..timeline.active import ANSWERS_HOLD_SECONDS
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
 from .lease import MOST_TRIES, TABLE_LEASE, Lease, check_leases, stored_leases
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
-
-_LOOK_HOLDS_SECONDS = 1.0
-"""For how long the look of the beginning may stand for the first check: a lease outlives its last renewal by fifty.
-As long, a look at the metadata table just before may stand where nothing is written to it."""
 
 
 @contextmanager
@@ -57,7 +54,7 @@ def critical_section(
     wait, done = replace(settings.lock_wait, on_wait=table.on_wait), False
     lock = settings.lock.lock(table.storage, wait)
     try:
-        holds = 0.0 if commits else _LOOK_HOLDS_SECONDS
+        holds = 0.0 if commits else ANSWERS_HOLD_SECONDS
         with _locked(table, action, lock, wait, lease, left, holds) as (hold, current):
             current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
             _refuse(current, settings, plan=plan, own=own, repairs=repairs, beside_writers=beside_writers)
@@ -81,7 +78,7 @@ def look(table: Snapshot, settings: TransactionSettings, lease: Lease, *, own: s
     def confirm() -> None:
         lease.check_beside(stored_leases(lease.storage))
 
-    current, _ = refresh_beside(table, confirm, holds=_LOOK_HOLDS_SECONDS)
+    current, _ = refresh_beside(table, confirm, holds=ANSWERS_HOLD_SECONDS)
     _refuse(current, settings, own=own)
     return current
 
@@ -159,7 +156,7 @@ class _Hold:
         if self._lost is not None:
             raise self._lost
         seen, self._seen = self._seen, -math.inf
-        if uptime() - seen > _LOOK_HOLDS_SECONDS:
+        if uptime() - seen > ANSWERS_HOLD_SECONDS:
             at_once(lambda check: check(), (lambda: check_leases(self._leases), self._lock.check))
 
 

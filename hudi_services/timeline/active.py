@@ -40,8 +40,9 @@ _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
 _MERGES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 _ACTION_NAMES = frozenset(action.value for action in Action)
 _COMMITS_AT_ONCE = 16
-_ANSWERS_HOLD_SECONDS = 1.0
-"""For how long what was looked at right before a commit stands: a lease outlives its last renewal by fifty."""
+ANSWERS_HOLD_SECONDS = 1.0
+"""For how long what was seen of other processes, or written by this one, stands where the next step needs it: a lease
+outlives its last renewal by fifty."""
 _ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
 
 
@@ -369,7 +370,7 @@ class Timeline:
         began = uptime()
         answers = at_once(lambda ask: ask(), asked)
         if callable(completion_time):
-            if uptime() - began > _ANSWERS_HOLD_SECONDS:
+            if uptime() - began > ANSWERS_HOLD_SECONDS:
                 answers = at_once(lambda ask: ask(), asked)
             completion_time = str(answers[-1])
         name = self.layout.file_name(ts, action, state, completion_time)
