@@ -1,8 +1,8 @@
 """What the options ask of one write: what becomes of known keys, the order of rows, extra metadata, other writers."""
 
+from ..base_files.slices import RECORD_KEY
 from ..errors import ConfigError
 from ..options import Options, clean_keys, lock_keys, writing_keys
-from ..rows.file_output import RECORD_KEY_FIELD
 from ..rows.sort_order import SortColumn
 from ..runs.request import WriteOperation
 from ..writing.assignment import DuplicatePolicy
@@ -40,7 +40,7 @@ def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, 
     if len(set(names)) < len(names):
         raise ConfigError(f"{writing_keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
     if options[writing_keys.BULK_SORT_SUFFIX] if names else options[writing_keys.SORT_MODE] in _BY_KEY:
-        names = (*names, RECORD_KEY_FIELD)
+        names = (*names, RECORD_KEY)
     return tuple(map(SortColumn, names))
 
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from ..base_files.footer_entries import footer_entries
 from ..base_files.new_file import NewFile
 from ..base_files.page_copy import needs_recoding
-from ..base_files.slices import Segment, SliceReader, StoredRowGroup
+from ..base_files.slices import RECORD_KEY, Segment, SliceReader, StoredRowGroup
 from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..errors import CheckFailed
 from ..file_names import new_file_id
 from ..parquet.chunk_stats import column_stats
 from ..process import keep_freed_blocks
 from ..rows.conservation import Checksum
-from ..rows.file_output import CHECK, RECORD_KEY_FIELD, Form, Stopwatch
+from ..rows.file_output import CHECK, Form, Stopwatch
 from ..rows.file_sizing import (
     Piece,
     even_cuts,
@@ -191,7 +191,7 @@ def _form(task: RewriteTask, group: OpenGroup, write_token: str) -> Form:
 def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
     """The least and the greatest record key of a row group, by the footer; None when the footer does not have them."""
     for leaf, chunk in enumerate(source.facts.columns):
-        if chunk.path == (RECORD_KEY_FIELD,) and leaf in source.reader.ordered_leaves and chunk.exact:
+        if chunk.path == (RECORD_KEY,) and leaf in source.reader.ordered_leaves and chunk.exact:
             found = column_stats(source.reader.schema, [source.facts])[leaf]
             if found.null_count == 0 and isinstance(found.min, str) and isinstance(found.max, str):
                 return found.min, found.max

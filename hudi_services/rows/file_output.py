@@ -12,6 +12,7 @@ from ..base_files.bloom import BloomFilter
 from ..base_files.file_writer import BaseFileWriter
 from ..base_files.new_file import NewFile
 from ..base_files.record_keys import RecordKeys
+from ..base_files.slices import RECORD_KEY
 from ..clock import counted
 from ..commit.markers import create_marker
 from ..file_names import base_file_name
@@ -19,8 +20,6 @@ from ..model import path_in
 from ..parquet.file_schema import FileSchema
 from ..storage import FileWrites, Storage
 from .settings import FileSettings
-
-RECORD_KEY_FIELD = "_hoodie_record_key"
 
 CHECK = "row conservation check"
 """The phase of a task in which rows are compared."""
@@ -103,7 +102,7 @@ class Output:
     def add_keys(self, table: pa.Table) -> None:
         """Add the record keys of rows that are written to the file; without meta fields there are none."""
         if self._keys is not None:
-            self._keys.add(table.column(RECORD_KEY_FIELD))
+            self._keys.add(table.column(RECORD_KEY))
 
     def row_writer(
         self, row_group_bytes: int, plain_leaves: Collection[str], storage: FileWrites | None = None

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from ..base_files.keyed_slices import RowKeys
 from ..base_files.row_selection import in_parts, take_table
+from ..base_files.slices import RECORD_KEY
 from ..keygen.key_maker import KeyMaker
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
-from ..rows.file_output import RECORD_KEY_FIELD
 from ..schema.table_schema import TableSchema
 from ..table_config import TableConfig
 from .buckets import Buckets
@@ -78,9 +78,9 @@ class KeptRows:
             record_keys, paths = maker.record_keys(data), maker.partition_paths(data)
             self.null_columns.update(n for n in data.column_names if _may_have_nulls(data.column(n)))
             if self.keys_only:
-                data = pa.table({RECORD_KEY_FIELD: record_keys})
+                data = pa.table({RECORD_KEY: record_keys})
             elif self.schema.has_meta or self.file_keys is not None:
-                data = data.add_column(0, RECORD_KEY_FIELD, record_keys)
+                data = data.add_column(0, RECORD_KEY, record_keys)
             if self.numbered:
                 data = data.append_column(NUMBER, pa.array(np.arange(start, start + data.num_rows)))
                 start += data.num_rows
@@ -115,7 +115,7 @@ def store_inserts(store: RowStore, partition: str, rows: pa.Table, buckets: Buck
     if buckets is None:
         store.add(Place(partition), rows)
     elif rows.num_rows:
-        for bucket, part in _by_code(rows, buckets.of(rows.column(RECORD_KEY_FIELD))):
+        for bucket, part in _by_code(rows, buckets.of(rows.column(RECORD_KEY))):
             store.add(Place(partition, bucket=bucket), part)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.row_selection import in_parts
-from ..rows.file_output import RECORD_KEY_FIELD
+from ..base_files.slices import RECORD_KEY
 
 _COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"
 _STEP_ROWS = 64 * 1024
@@ -36,14 +36,14 @@ class MetaColumns:
         count = rows.num_rows
         numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
         sequence = pc.binary_join_element_wise(f"{self.instant}_{self.number}", numbers, "_")
-        names = [_COMMIT_TIME, _SEQUENCE, RECORD_KEY_FIELD, _PARTITION]
+        names = [_COMMIT_TIME, _SEQUENCE, RECORD_KEY, _PARTITION]
         meta = [
             same_text(self.instant, count),
             sequence,
-            rows.column(RECORD_KEY_FIELD),
+            rows.column(RECORD_KEY),
             same_text(self.partition, count),
         ]
-        data = [name for name in rows.column_names if name != RECORD_KEY_FIELD]
+        data = [name for name in rows.column_names if name != RECORD_KEY]
         return pa.table([*meta, *(rows.column(name) for name in data)], names=[*names, *data])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.row_selection import take_table
+from ..base_files.slices import RECORD_KEY
 from ..errors import ConfigError
 from ..rows.external_sort import ExternalSort
-from ..rows.file_output import RECORD_KEY_FIELD
 from ..rows.memory import TaskMemory
 from ..rows.sort_order import SortColumn
 from ..rows.sorting import RowSorter
@@ -45,10 +45,10 @@ class SortedRows:
 
 def check_sort(schema: WriterSchema, columns: Sequence[SortColumn]) -> None:
     """Raise ConfigError when rows of `schema` cannot be sorted by `columns`."""
-    fields = [schema.target.arrow.field(RECORD_KEY_FIELD)] if schema.has_meta else []
+    fields = [schema.target.arrow.field(RECORD_KEY)] if schema.has_meta else []
     empty = pa.schema([*fields, *schema.arrow]).empty_table()
     for column in columns:
-        if column.name == RECORD_KEY_FIELD and not schema.has_meta:
+        if column.name == RECORD_KEY and not schema.has_meta:
             raise ConfigError(
                 "the table has no meta fields (hoodie.populate.meta.fields=false), so that its rows cannot be sorted "
                 "by record key",
