@@ -18,10 +18,11 @@ BaseHoodieTableServiceClient.rollbackInflightClustering.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
+from threading import Lock
 from typing import TypeAlias
 
 from ..codecs.rollback_plan import (
@@ -58,8 +59,6 @@ from .command_blocks import LogsBySlice, cancel_blocks
 from .requests import FoundFiles, rollback_requests
 from .restored import restored
 from .watch import Watch
-
-_DELETES_AT_ONCE = 16
 
 Progress = Callable[[int, int], None]
 """Called with the number of files deleted, and the number of files to delete."""
@@ -464,18 +463,19 @@ def _take_away(
 
 def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> dict[str, list[str]]:
     wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
+    numbers, telling = count(1), Lock()
 
     def delete(file: tuple[str, str]) -> None:
         # By partition and name: the plan has full paths, and the table may have another path now.
         partition, name = file[0], bare_name(file[1])
         table.storage.delete_output(path_in(partition, name))
+        with telling:
+            progress(next(numbers), len(wanted))
 
+    at_once(delete, wanted)
     deleted: dict[str, list[str]] = defaultdict(list)
-    with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
-        for number, _ in enumerate(pool.map(delete, wanted)):
-            partition, full_path = wanted[number]
-            deleted[partition].append(full_path)
-            progress(number + 1, len(wanted))
+    for partition, full_path in wanted:
+        deleted[partition].append(full_path)
     return deleted
 
 
