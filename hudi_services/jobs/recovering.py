@@ -17,6 +17,7 @@ from ..commit.times import Times
 from ..errors import HudiServicesError
 from ..recovery.findings import Decision, Finding, decide
 from ..rollback.execution import Rollbacks, pending_rollback
+from ..rollback.requests import BlockInstants
 from ..runs.report import sentence
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action
@@ -54,6 +55,7 @@ def carry_out(
     `progress` is called with the number of findings that are done. All that is left fails with the error of a critical
     section that cannot be entered.
     """
+    blocks = BlockInstants(table.storage)
     waiting = [one for one in findings if one.decision is Decision.WAIT]
     outcomes = {one.instant: Outcome(one, "left alone") for one in waiting}
 
@@ -64,7 +66,7 @@ def carry_out(
     while left := [one for one in findings if one.instant not in outcomes]:
         began = time.monotonic()
         try:
-            _carry_out_some(table, left, settings, using_markers, note)
+            _carry_out_some(table, left, settings, using_markers, blocks, note)
         except HudiServicesError as error:
             # Where something was done, the lock could not be given back.
             done = [one for one in left if one.instant in outcomes]
@@ -80,6 +82,7 @@ def _carry_out_some(
     findings: Sequence[Finding],
     settings: TransactionSettings,
     using_markers: bool,
+    blocks: BlockInstants,
     note: Callable[[Outcome], None],
 ) -> None:
     """Carry out the first decision, and as many after it as one critical section serves. Raises its errors."""
@@ -90,7 +93,7 @@ def _carry_out_some(
     own, target = first.instant.ts, _repaired(table, first)
     done = "what was repaired"
     with critical_section(table, "recover", settings, own=own, repairs=target, completes=done) as current:
-        until, section = time.monotonic() + _SECTION_SECONDS, _Section(current, settings, using_markers)
+        until, section = time.monotonic() + _SECTION_SECONDS, _Section(current, settings, using_markers, blocks)
         for finding in findings:
             is_alone = section.is_alone(finding)
             if finding is not first and (is_alone or time.monotonic() > until):
@@ -116,11 +119,13 @@ def _finish_clean(table: Snapshot, finding: Finding, settings: TransactionSettin
 class _Section:
     """Carries out decisions under the lock under which `table` was opened."""
 
-    def __init__(self, table: Snapshot, settings: TransactionSettings, using_markers: bool) -> None:
+    def __init__(
+        self, table: Snapshot, settings: TransactionSettings, using_markers: bool, blocks: BlockInstants
+    ) -> None:
         self._table = table
         self._settings = settings
         self._using_markers = using_markers
-        self._rollbacks = Rollbacks(table, Times(table, settings.skew_millis))
+        self._rollbacks = Rollbacks(table, Times(table, settings.skew_millis), blocks)
         self._pending = {*table.timeline.pending(), *pending_cleans(table)}
 
     def is_alone(self, finding: Finding) -> bool:

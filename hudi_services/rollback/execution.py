@@ -56,7 +56,7 @@ from ..snapshot import Snapshot, live_names, refresh
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import LogsBySlice, cancel_blocks
-from .requests import FoundFiles, rollback_requests
+from .requests import BlockInstants, FoundFiles, rollback_requests
 from .restored import restored
 from .watch import Watch
 
@@ -77,11 +77,12 @@ class Rollbacks:
     the metadata table, which is handed on. Not to be used any more when one of them has raised an error.
     """
 
-    def __init__(self, table: Snapshot, times: Times) -> None:
+    def __init__(self, table: Snapshot, times: Times, blocks: BlockInstants | None = None) -> None:
+        """`blocks` serves the rollbacks under several locks."""
         self._table = table
         self._times = times
         self._watch = Watch(table.timeline)
-        self._found = FoundFiles(table)
+        self._found = FoundFiles(table, blocks)
         self._logs = LogsBySlice(table.storage)
         self._is_first = True
         self._true_ranges = frozenset[str]()
@@ -173,7 +174,7 @@ class Rollbacks:
                 raise
         if _unpublish(table, plan.ts, action):
             table, self._is_first, self._true_ranges = refresh(table), True, frozenset()
-            self._found = FoundFiles(table)
+            self._found = FoundFiles(table, self._found.blocks)
         # Before the files of the checkpoints, so that no attempt takes up deleted files.
         delete_checkpoints(table.storage, plan.ts)
         # Before the files are deleted, because this may read their keys.

@@ -29,38 +29,47 @@ from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, WriteStat, pat
 from ..paths import bare_name
 from ..recent import Recent
 from ..snapshot import Snapshot
+from ..storage import Storage
 from ..table.partitions import Files, StorageLister
 from ..table.view import slices_of
 from ..timeline.instant import Action, Instant, State
 
 
-class FoundFiles:
-    """What lies in a table, for the rollbacks of many targets: its files as they were listed lately (see `Recent`: the
-    writers of these targets are dead), and the instants that have blocks in log files."""
+class BlockInstants:
+    """The instants that have blocks in log files. Each log file is read once, and again when it has grown."""
 
-    def __init__(self, table: Snapshot) -> None:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[tuple[str, int], frozenset[str]] = {}
+
+    def of(self, logs: Sequence[LogFile]) -> list[frozenset[str]]:
+        """The instants of the blocks of each log file."""
+        unread = [log for log in logs if (log.path, log.size) not in self._known]
+        for log, instants in zip(unread, at_once(self._read, unread), strict=True):
+            self._known[log.path, log.size] = instants
+        return [self._known[log.path, log.size] for log in logs]
+
+    def _read(self, log: LogFile) -> frozenset[str]:
+        instants = (block.instant for block in stored_blocks(self._storage, log))
+        return frozenset(instant for instant in instants if instant is not None)
+
+
+class FoundFiles:
+    """The files of a table as they were listed lately (see `Recent`), for the rollbacks of many targets, whose writers
+    are dead; and what their log files tell (`blocks`)."""
+
+    def __init__(self, table: Snapshot, blocks: BlockInstants | None = None) -> None:
+        self.blocks = blocks or BlockInstants(table.storage)
         self._table = table
         self._listed = Recent(self._list)
-        self._instants: dict[tuple[str, int], frozenset[str]] = {}
 
     def partitions(self) -> Mapping[str, "FoundPartition"]:
         """The data partitions in their order."""
         return self._listed()
 
-    def instants_in(self, logs: Sequence[LogFile]) -> list[frozenset[str]]:
-        """The instants of the blocks of each log file, which is read once, and again when it has grown."""
-        unread = [log for log in logs if (log.path, log.size) not in self._instants]
-        for log, instants in zip(unread, at_once(self._read, unread), strict=True):
-            self._instants[log.path, log.size] = instants
-        return [self._instants[log.path, log.size] for log in logs]
-
     def _list(self) -> dict[str, "FoundPartition"]:
         lister = StorageLister(self._table.storage)
         return {one: FoundPartition(self._table, one, lister.files(one)) for one in lister.partitions()}
-
-    def _read(self, log: LogFile) -> frozenset[str]:
-        instants = (block.instant for block in stored_blocks(self._table.storage, log))
-        return frozenset(instant for instant in instants if instant is not None)
 
 
 @dataclass(frozen=True)
@@ -205,7 +214,7 @@ def _appended(table: Snapshot, target: Instant, files: FoundFiles) -> Iterator[P
             group = {table.storage.full_path(path_in(partition, one.file_id)): 1}
             yield PartitionRollback(partition, (), one.file_id, one.base_instant, group)
         logs = [log for one in newest.values() for log in one.log_files]
-        for log, instants in zip(logs, files.instants_in(logs), strict=True):
+        for log, instants in zip(logs, files.blocks.of(logs), strict=True):
             if target.ts in instants:
                 path = table.storage.full_path(log.path)
                 yield PartitionRollback(partition, (), log.file_id, log.instant, {path: log.size})

@@ -40,9 +40,11 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
     command = [java, "-cp", str(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
-        for _ in range(300):
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
+        for _ in range(600):
+            # It listens before it serves, and closes what comes in between.
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+                client.sendall(b"srvr")
+                if client.recv(1000).startswith(b"Zookeeper version"):
                     break
             assert server.poll() is None
             time.sleep(0.1)
@@ -73,8 +75,9 @@ class Breaks:
                     threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        is_asking, seen = target.getpeername() == self._server, 0
+        seen = 0
         with suppress(OSError):
+            is_asking = target.getpeername() == self._server
             while data := source.recv(65536):
                 seen += 1
                 # The first message of a connection is about the session.
@@ -82,7 +85,9 @@ class Breaks:
                     self.broken += 1
                     break
                 target.sendall(data)
-            for end in (source, target):
+        for end in (source, target):
+            # Each of them, whatever has happened to the other one: or a client waits for an answer.
+            with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
 
