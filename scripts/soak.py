@@ -171,7 +171,7 @@ class Phase:
     def check(self) -> None:
         """All readers read what the models say."""
         self.checkpoints += 1
-        soak, models = self.soak, [writer.model for writer in self.writers]
+        soak, models = self.soak, self.soak.models
         print(
             f"{time.strftime('%H:%M:%S')} checkpoint {self.checkpoints}: {dict(sorted(soak.figures.items()))}",
             flush=True,

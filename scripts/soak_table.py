@@ -64,6 +64,8 @@ class Model:
 
     rows: dict[str, Row] = field(default_factory=dict)
     history: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    gone: set[str] = field(default_factory=set)
+    """Keys that were ever deleted or replaced; they may have come back."""
 
     def apply(self, batch: Batch, instant: str) -> None:
         gone: Iterable[str] = ()
@@ -74,6 +76,7 @@ class Model:
             gone = [key for key, row in self.rows.items() if row.part in parts]
         for key in gone:
             self._note(key, batch, instant, "gone")
+            self.gone.add(key)
             self.rows.pop(key, None)
         if batch.operation != "delete":
             for key, row in batch.rows.items():

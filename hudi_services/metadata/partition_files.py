@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..concurrency import at_once
-from ..file_names import parse_data_file, parse_log_file
+from ..file_names import parse_data_file
 from ..paths import bare_name
 from ..recent import Recent
 from ..storage import FileInfo, Storage
@@ -97,15 +97,11 @@ class PartitionFiles:
         self._listed[partition] = {**self._listed[partition], file.name: file}
         if partition in self._seen:
             self._seen[partition].add(file.name)
-        self._earliest = {
-            one: known
-            for one, known in self._earliest.items()
-            if one != partition or (known and min(known) < _instant(file.name))
-        }
-        log, numbers = parse_log_file(partition, file.name, file.size), self._numbers.get(partition)
-        if log is not None and numbers is not None:
-            key = (log.file_id, log.instant)
-            self._numbers[partition] = {**numbers, key: max(log.version, numbers.get(key, 0))}
+        if partition in self._numbers:
+            self._numbers[partition] = log_numbers([file.name], self._numbers[partition])
+        instant = _instant(file.name)
+        if instant.startswith(INITIALISATION) or instant <= min(self._earliest.get(partition, ()), default=instant):
+            self._earliest.pop(partition, None)
 
     def _remove(self, partition: str, name: str) -> None:
         if partition not in self:

@@ -97,10 +97,11 @@ def rollback_requests(
     """
     if target.state is State.REQUESTED:
         return ()
+    files = files or FoundFiles(table)
     if target.is_completed:
         commit = table.timeline.read_commit(target)
         return _grouped(
-            _by_listing(table, target, FoundFiles(table)) if says_nothing(commit) else _by_commit(table, target, commit)
+            _by_listing(table, target, files) if says_nothing(commit) else _by_commit(table, target, commit)
         )
     if using_markers and table.storage.list_tree(marker_folder(target.ts)):
         try:
@@ -108,7 +109,6 @@ def rollback_requests(
         except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-    files = files or FoundFiles(table)
     return _grouped([*_by_listing(table, target, files), *_appended(table, target, files)])
 
 

@@ -18,8 +18,6 @@ from ..timeline.instant import Action, Instant
 from .earlier import slices_with
 from .restored_keys import restored_keys
 
-_OF_CLUSTERINGS = {Action.CLUSTERING.value, Action.REPLACE_COMMIT.value}
-
 
 def changes_keys(commit: CommitMetadata) -> bool:
     """Whether the files of a commit may have other keys than the files before them: log files may delete keys, and a
@@ -39,7 +37,7 @@ def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitM
     To be called when the target is pending again, before its files are deleted. `commit` is the target's commit
     metadata from when it was completed, None if it never was. Raises CorruptFile and StorageError.
     """
-    if commit is None and plan.action not in _OF_CLUSTERINGS:
+    if commit is None and Action(plan.action).completed_as is not Action.REPLACE_COMMIT:
         return None
     if table.metadata is None or _is_told(table, rollback):
         return None

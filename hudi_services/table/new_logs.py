@@ -18,9 +18,9 @@ LogNumbers: TypeAlias = Mapping[tuple[str, str], int]
 """The greatest number of a log file by file id and time in its name."""
 
 
-def log_numbers(names: Iterable[str]) -> LogNumbers:
-    """The numbers of the log files among files of a partition."""
-    found: dict[tuple[str, str], int] = {}
+def log_numbers(names: Iterable[str], known: LogNumbers | None = None) -> LogNumbers:
+    """The numbers of the log files among files of a partition, and those that are `known`."""
+    found = dict(known or {})
     for name in names:
         log = parse_log_file("", name, 0)
         if log is not None:

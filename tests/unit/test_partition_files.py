@@ -11,13 +11,13 @@ from hudi_services.recent import Recent
 from hudi_services.stores import open_storage
 from hudi_services.table_config import METADATA_TABLE_FOLDER
 
-INITIAL = "00000000000000001"
+INITIAL = ["00000000000000001", "00000000000000002"]
 
 
 def name(rng: random.Random, number: int, version: int) -> str:
     """A log file of version 6, of 8 and 9, a base file, or no file of a table."""
     file_id, instant = f"files-000{rng.randrange(3)}-0", f"20260101{number:09d}"
-    of_slice = rng.choice([INITIAL, "20260101000000000"])
+    of_slice = rng.choice([*INITIAL, "20260101000000000"])
     return rng.choice(
         [
             log_file_name(file_id, of_slice if version == 6 else instant, rng.randrange(1, 20), f"{number}-0-1"),
