@@ -28,6 +28,8 @@ class FileInfo:
     mtime_millis: int
     tag: str = field(default="", compare=False)
     """The store's tag of this content (ETag); "" where there is none, and then `file_cache` keeps nothing."""
+    version: str = field(default="", compare=False)
+    """The number of this version in stores that have one; listings need not tell it."""
 
     @property
     def name(self) -> str:
@@ -119,7 +121,8 @@ class Storage(Protocol):
     def create(self, path: str, data: bytes) -> None:
         """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone.
 
-        Needs `atomic_create`.
+        A file that this call itself has written is no existing one, although the store's answer was lost. Needs
+        `atomic_create`.
         """
 
     def put(self, path: str, data: bytes) -> None:

@@ -6,6 +6,7 @@ Credentials come from the options, else from the environment, else from the role
 import functools
 import os
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import IO, Any
 
 import obstore
@@ -18,6 +19,7 @@ from ..schemes import SCHEMES
 from ..storage import FileInfo, StoreCapabilities
 from ..urls import scheme_of
 from .base import BaseStorage
+from .conditional_put import ConditionalPut
 from .options import StorageOptions
 from .upload import open_output
 
@@ -117,7 +119,8 @@ class ObjectStorage(BaseStorage):
     def create(self, path: str, data: bytes) -> None:
         self._check_path(path)
         with self.errors(path):
-            obstore.put(self._backend, path, data, mode="create", use_multipart=False)
+            if not self._put_if(path, data):
+                raise AlreadyExists(f"{self.full_path(path)} exists already")
 
     def put(self, path: str, data: bytes) -> None:
         self._check_path(path)
@@ -126,12 +129,20 @@ class ObjectStorage(BaseStorage):
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
         self._check_path(path)
-        try:
-            with self.errors(path):
-                obstore.put(self._backend, path, data, mode={"e_tag": seen.tag}, use_multipart=False)
-        except (AlreadyExists, NotFound):
-            return False
-        return True
+        if scheme_of(self._url) == "gs" and not seen.version:
+            # Google compares generations, which its listings do not tell.
+            now = self.head(path)
+            if now is None or now.tag != seen.tag:
+                return False
+            seen = now
+        with self.errors(path):
+            return self._put_if(path, data, seen)
+
+    def _put_if(self, path: str, data: bytes, seen: FileInfo | None = None) -> bool:
+        store = self._backend
+        # A store without requests has nothing to try again, and is not the same when it is opened twice.
+        once = _store(self._url, self._options, retries=False) if hasattr(store, "retry_config") else store
+        return ConditionalPut(once, store, path, data, seen).carry_out()
 
     def open_output(self, path: str) -> IO[bytes]:
         self._check_path(path)
@@ -169,13 +180,16 @@ class ObjectStorage(BaseStorage):
 
 
 @functools.lru_cache(maxsize=64)
-def _store(url: str, options: StorageOptions | None) -> Any:
+def _store(url: str, options: StorageOptions | None, *, retries: bool = True) -> Any:
+    """obstore's store; without `retries` it sends each request once."""
+    once: Any = {} if retries else {"retry_config": {"max_retries": 0, "retry_timeout": timedelta(0)}}
     if options is None:
-        return from_url(url)
+        return from_url(url, **once)
     config: Any = options.config
     client: Any = options.client
-    return from_url(url, config=config, client_options=client)
+    return from_url(url, config=config, client_options=client, **once)
 
 
 def _info(meta: Any) -> FileInfo:
-    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), meta.get("e_tag") or "")
+    millis = int(meta["last_modified"].timestamp() * 1000)
+    return FileInfo(meta["path"], meta["size"], millis, meta.get("e_tag") or "", meta.get("version") or "")
