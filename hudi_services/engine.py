@@ -20,6 +20,10 @@ class Engine(Protocol):
         """Bytes of memory for the data of one task."""
 
     @property
+    def cores(self) -> int:
+        """The number of tasks that run at the same time, about."""
+
+    @property
     def repeats_tasks(self) -> bool:
         """Whether a task may run again, or twice at the same time, when its first run did not end well."""
 
@@ -90,9 +94,13 @@ class Frame(Protocol):
 
 
 class LocalEngine:
-    """Runs one task after the other, in this process."""
+    """Runs one task after the other, in this process; `cores` is what services are told that divide their work."""
 
     repeats_tasks = False
+    cores = 1
+
+    def __init__(self, cores: int = cores) -> None:
+        self.cores = cores
 
     @property
     def task_memory(self) -> int:

@@ -70,6 +70,8 @@ class Segment:
     """Bytes of the rows as they are stored in a base file; an estimate when rows must be merged."""
     stored: StoredRowGroup | None
     """The row group, when all its rows are rows of the slice as they are stored; None when they must be decoded."""
+    within: tuple[int, int] | None = None
+    """Of a segment that is cut: the first of its row group's rows, and the one after the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _facts(report: Report) -> "Table":
         "table": kind,
         "base path": facts.base_path,
         "instant": report.instant or "",
-        "groups": "" if report.groups is None else str(report.groups),
+        "groups": _groups(report),
         "decoded": ", ".join(f"{count} groups: {reason}" for reason, count in report.decoded.items()),
         "files": _change(report.files),
         "bytes": _change(report.bytes, sizes=True),
@@ -91,6 +91,13 @@ def _facts(report: Report) -> "Table":
         if value:
             grid.add_row(_text(name, "dim"), _text(value))
     return grid
+
+
+def _groups(report: Report) -> str:
+    if report.groups is None:
+        return ""
+    is_divided = report.tasks is not None and report.tasks > report.groups
+    return f"{report.groups} in {report.tasks} tasks" if is_divided else str(report.groups)
 
 
 def _change(quantity: InOut, sizes: bool = False) -> str:

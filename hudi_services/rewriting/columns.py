@@ -10,8 +10,8 @@ from ..base_files.slices import (
     shared_dictionary_columns,
     shared_plain_leaves,
 )
+from ..parquet.file_schema import FileSchema
 from ..rows.conservation import Checksum, check_file_names, checksum
-from ..rows.file_output import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Columns:
     """Leaves (dotted paths) to write without dictionary."""
 
     @classmethod
-    def of(cls, form: Form, readers: Sequence[SliceReader]) -> "Columns":
-        """The columns of the rows of `readers` in new files."""
+    def of(cls, target: FileSchema, readers: Sequence[SliceReader], *, meta_fields: bool) -> "Columns":
+        """The columns of the rows of `readers` in new files with the schema `target`."""
         # In tables without meta fields the column of file names is empty, and stays so.
-        made = (FILE_NAME_COLUMN,) if form.meta_fields and form.target.column(FILE_NAME_COLUMN) else ()
-        kept = tuple(name for name in form.target.columns if name not in made)
+        made = (FILE_NAME_COLUMN,) if meta_fields and target.column(FILE_NAME_COLUMN) else ()
+        kept = tuple(name for name in target.columns if name not in made)
         return cls(kept, made, shared_dictionary_columns(readers), shared_plain_leaves(readers))
 
     def checksum(self, new: SliceReader, groups: Iterable[StoredRowGroup], at_once: int) -> Checksum:

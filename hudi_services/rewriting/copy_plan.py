@@ -9,7 +9,7 @@ from ..base_files.page_copy import can_be_copied, joint_writer
 from ..base_files.slices import Segment, SliceReader
 from ..parquet.file_schema import FileSchema
 from ..rows.file_sizing import Piece, files_needed
-from .task import RewriteTask
+from .task import Part, RewriteTask
 
 _SMALLEST_PART = 16
 """Row groups are copied when their average size is at least the wanted size divided by this: smaller row groups make
@@ -71,6 +71,15 @@ def copy_plan(
     if cut is None:
         return "large row groups"
     return CopyPlan(cut, created_by, "log files in some row groups" if is_merged else None)
+
+
+def part_plan(part: Part, segments: Sequence[Segment]) -> CopyPlan | str:
+    """How to copy one new file of a divided group, as was decided for all of it."""
+    if part.copied is None:
+        return part.decoded or "divided"
+    pairs = zip(segments, part.copied.segments, strict=True)
+    file = tuple(one if is_copied else replace(one, stored=None) for one, is_copied in pairs)
+    return CopyPlan((file,), part.copied.created_by, part.decoded)
 
 
 def _with_small_ones(segments: Sequence[Segment], smallest: int) -> list[Segment]:

@@ -1,7 +1,7 @@
 """The rows of one slice while its group is rewritten: each row is counted once, before anybody else has it."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -11,7 +11,6 @@ from ..parquet.file_schema import FileSchema
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.file_output import CHECK, Stopwatch
-from ..rows.file_sizing import segments_of
 from .columns import Columns
 
 
@@ -23,16 +22,22 @@ class CountedSlice:
     """
 
     def __init__(
-        self, reader: SliceReader, columns: Columns, target: FileSchema, at_once: int, clock: Stopwatch
+        self,
+        reader: SliceReader,
+        segments: Iterable[Segment],
+        columns: Columns,
+        target: FileSchema,
+        at_once: int,
+        clock: Stopwatch,
     ) -> None:
-        """`at_once` as for `SliceReader.tables`."""
+        """`segments` of the slice are wanted; `at_once` as for `SliceReader.tables`."""
         self.counted = Checksum()
         self._reader = reader
         self._columns = columns
         self._target = target
         self._at_once = at_once
         self._clock = clock
-        self._left = deque(segments_of([reader]))
+        self._left = deque(segments)
         self._is_begun = self._is_done = False
         self._check = ConversionCheck(reader.full_path, reader.schema, target, reader.schema.columns_of(columns.kept))
         self._checked: CheckedTables | None = None
@@ -61,7 +66,7 @@ class CountedSlice:
         """The rows of the next segment. Raises CheckFailed for any other segment."""
         tables = self._begin(segment)
         # No generator: it goes on for `_complete` when the one that reads it is closed.
-        self._pieces = map(self._count, self._clock.each("read", tables.rows(segment)))
+        self._pieces = map(self._count, self._clock.each("read", _within(tables.rows(segment), segment.within)))
         yield from self._pieces
         self._end()
 
@@ -123,3 +128,22 @@ class CountedSlice:
             self.counted += Checksum(*self._tables().expected())
         self._checked = None
         self._reader.release()
+
+
+def _within(
+    pieces: Iterator[tuple[pa.Table, pa.Table]], within: tuple[int, int] | None
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The pieces of a segment, without rows that belong to other parts of its group."""
+    if within is None:
+        yield from pieces
+        return
+    first, end = within
+    at = 0
+    for read, converted in pieces:
+        low, high = max(0, first - at), min(converted.num_rows, end - at)
+        if low < high:
+            # A table without columns of the file has no rows.
+            yield read.slice(low, high - low), converted.slice(low, high - low)
+        at += converted.num_rows
+        if at >= end:
+            return

@@ -20,7 +20,7 @@ from ..options.clustering_keys import (
     SORT_AND_SIZE_EXECUTION,
 )
 from ..plugins import guarded, load_class
-from .copy_plan import copy_plan
+from .copy_plan import copy_plan, part_plan
 from .copying import CopyingWriter
 from .decoding import DecodingWriter
 from .group import Group
@@ -28,8 +28,12 @@ from .group_writer import GroupEstimate, GroupWriter
 
 
 def sort_and_size(group: Group) -> GroupWriter:
-    """The writer of this program: it copies the row groups of a group where it can."""
-    plan = copy_plan(group.task, group.readers, group.target, group.segments, group.pieces)
+    """The writer of this program: it copies the row groups of a group where it can; for a part that is decided."""
+    task = group.task
+    if task.part is not None:
+        plan = part_plan(task.part, group.segments)
+    else:
+        plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
     return DecodingWriter(group, plan) if isinstance(plan, str) else CopyingWriter(group, plan)
 
 

@@ -10,19 +10,19 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..base_files.footer_entries import footer_entries
 from ..base_files.new_file import NewFile
 from ..base_files.page_copy import needs_recoding
 from ..base_files.slices import RECORD_KEY, Segment, SliceReader, StoredRowGroup
-from ..calendars.calendar import calendar_metadata, have_two_calendars
+from ..calendars.calendar import have_two_calendars
 from ..errors import CheckFailed
 from ..file_names import new_file_id
 from ..parquet.chunk_stats import column_stats
 from ..process import keep_freed_blocks
 from ..rows.conservation import Checksum
-from ..rows.file_output import CHECK, Form, Stopwatch
+from ..rows.file_output import CHECK, Stopwatch
 from ..rows.file_sizing import (
     Piece,
+    cut_segments,
     even_cuts,
     files_needed,
     needs_no_cut,
@@ -31,9 +31,8 @@ from ..rows.file_sizing import (
     unweighed,
     weighed_readers,
 )
-from .columns import Columns
 from .counted import CountedSlice
-from .inputs import OpenGroup, open_group
+from .inputs import open_group
 from .outputs import CopyFile, OutputFile, Outputs
 from .task import RewriteTask
 
@@ -53,24 +52,25 @@ class Group:
         """The number of new files that were begun; several may be open at once."""
         with self.clock.phase("read"):
             opened = open_group(task)
-            self.readers, self.target = opened.readers, opened.target
+            self.readers, self.form = opened.readers, opened.form
+            self.target, self.columns = self.form.target, self.form.columns
             if task.memory.is_plenty(sum(reader.encoded_bytes for reader in self.readers)):
                 keep_freed_blocks()
             # Slices with log files are merged to be counted.
-            self.rows = sum(reader.num_rows for reader in self.readers)
-        form = _form(task, opened, write_token)
-        self.columns = Columns.of(form, self.readers)
-        self.outputs = Outputs(form, self.columns, task.memory, self.clock)
+            self.rows = sum(reader.num_rows for reader in self.readers) if task.part is None else task.part.rows
+        self.outputs = Outputs(task.form(write_token, self.form), self.columns, task.memory, self.clock)
 
     @cached_property
     def segments(self) -> list[Segment]:
-        return segments_of(self.readers)
+        found, part = segments_of(self.readers), self.task.part
+        return found if part is None else cut_segments(found, part.start, part.rows)
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The segments, weighed where they are cut; [] for a sorted group: its sorted rows are weighed."""
+        """The segments, weighed where they are cut; [] for a sorted group, whose sorted rows are weighed, and for a
+        part."""
         task = self.task
-        if task.sort:
+        if task.sort or task.part is not None:
             return []
         if needs_no_cut(self.readers, len(task.file_ids), task.settings):
             return unweighed(self.readers)
@@ -88,7 +88,7 @@ class Group:
 
     def cuts(self, pieces: Sequence[Piece]) -> list[int]:
         """The number of rows of each new file, by all rows in weighed `pieces`."""
-        return even_cuts(pieces, self.files_needed(pieces))
+        return even_cuts(pieces, self.files_needed(pieces)) if self.task.part is None else [self.rows]
 
     def sizes(self, files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
         """The sizes of new files of these pieces, in bytes: their weight, and what a file has besides."""
@@ -103,7 +103,10 @@ class Group:
     @cached_property
     def _slices(self) -> dict[SliceReader, CountedSlice]:
         args = (self.columns, self.target, self.task.memory.stored, self.clock)
-        return {reader: CountedSlice(reader, *args) for reader in self.readers}
+        segments: dict[SliceReader, list[Segment]] = {reader: [] for reader in self.readers}
+        for one in self.segments:
+            segments[one.slice].append(one)
+        return {reader: CountedSlice(reader, wanted, *args) for reader, wanted in segments.items()}
 
     def tables(self) -> Iterator[pa.Table]:
         """All rows, in pieces, in the raw form of the target; may be called again."""
@@ -180,12 +183,6 @@ class Group:
         if any(have_two_calendars([reader.calendar, one.calendar], self.target) for one in self.readers):
             raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
         return self.outputs.checksum(reader)
-
-
-def _form(task: RewriteTask, group: OpenGroup, write_token: str) -> Form:
-    key_values = calendar_metadata([reader.calendar for reader in group.readers], group.target)
-    key_values |= footer_entries([reader.key_values for reader in group.readers], group.target, group.table)
-    return task.form(write_token, group.target, key_values)
 
 
 def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..base_files.file_writer import writer_options
+from ..base_files.footer_entries import footer_entries
 from ..base_files.slices import SliceReader, SliceSource
-from ..calendars.calendar import have_two_calendars
+from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import DROP_HINT, expression_indexes
 from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
@@ -18,7 +19,8 @@ from ..parquet.file_schema import FileSchema
 from ..parquet.schema_evolution import SourceSchema, resolve_target
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot
-from .task import RewriteTask
+from .columns import Columns
+from .task import GroupForm, RewriteTask
 
 _OPENED_AT_ONCE = 4
 
@@ -53,28 +55,36 @@ class TableColumns:
 
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
-    """The open slices of a group, newest first, in one calendar; `target` and `table` are those of `TableColumns`."""
+    """The open slices of a group, newest first, in one calendar, and the form of its new files."""
 
     readers: list[SliceReader]
-    target: FileSchema
-    table: TableSchema | None
+    form: GroupForm
 
 
 def open_group(task: RewriteTask) -> OpenGroup:
-    """Open the old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
+    """Open the old files of the group, or of its part. Raises CorruptFile, UnsupportedTable and StorageError."""
     # Few at a time: each holds the end of its file, and the memory of the task is limited.
     readers = at_once(task.inputs.open, task.slices, _OPENED_AT_ONCE)
+    if task.part is not None:
+        form = task.part.form
+        return OpenGroup([reader.gregorian() for reader in readers] if form.one_calendar else readers, form)
     if task.appended is None:
-        columns = TableColumns(task.storage.root, task.table_schema, task.dropped_columns)
-        return _in_one_calendar(readers, *columns.target(readers))
-    target, table = task.appended.after(readers[0])
-    return _in_one_calendar([*readers, task.appended.opened(readers[0], target)], target, table)
+        target, table = TableColumns(task.storage.root, task.table_schema, task.dropped_columns).target(readers)
+    else:
+        target, table = task.appended.after(readers[0])
+        readers.append(task.appended.opened(readers[0], target))
+    gregorian = _in_one_calendar(readers, target)
+    one_calendar, readers = gregorian is not readers, gregorian
+    key_values = calendar_metadata([reader.calendar for reader in readers], target)
+    key_values |= footer_entries([reader.key_values for reader in readers], target, table)
+    columns = Columns.of(target, readers, meta_fields=task.meta_fields)
+    return OpenGroup(readers, GroupForm(target, key_values, columns, one_calendar))
 
 
-def _in_one_calendar(readers: list[SliceReader], target: FileSchema, table: TableSchema | None) -> OpenGroup:
+def _in_one_calendar(readers: list[SliceReader], target: FileSchema) -> list[SliceReader]:
     if have_two_calendars([reader.calendar for reader in readers], target):
-        readers = [reader.gregorian() for reader in readers]
-    return OpenGroup(readers, target, table)
+        return [reader.gregorian() for reader in readers]
+    return readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +164,10 @@ def _opened(source: SliceSource, file_slice: FileSlice, computed: Collection[str
 
 def _problem(readers: list[SliceReader], columns: TableColumns) -> HudiServicesError | None:
     try:
-        group = _in_one_calendar(readers, *columns.target(readers))
+        target, _ = columns.target(readers)
+        _in_one_calendar(readers, target)
         # Raises where pages of this schema cannot be made, should they have to be.
-        writer_options(group.target, columns.root, "zstd", ())
+        writer_options(target, columns.root, "zstd", ())
     except (CorruptFile, UnsupportedTable) as error:
         return error
     return None

@@ -17,6 +17,7 @@ from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..rows.conservation import Checksum
 from ..rows.file_output import Stopwatch
+from .division import GroupParts, divided
 from .inputs import open_group
 from .outputs import new_slice
 from .rewrite import RewriteResult, rewrite_group, skipping_bounds
@@ -38,6 +39,16 @@ def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     with suppress(StorageError):
         save_checkpoint(task.storage, task.instant, _done(result, digest))
     return result
+
+
+def divide_once(task: RewriteTask, write_token: str) -> GroupParts:
+    """The parts of a group; the group itself where it is finished, or has no parts. Raises as `rewrite_group`."""
+    digest = _digest(task)
+    if task.resumes:
+        with suppress(HudiServicesError):
+            read_checkpoint(task.storage, task.instant, digest)
+            return GroupParts((task,))
+    return divided(task, digest)
 
 
 def _digest(task: RewriteTask) -> str:

@@ -3,11 +3,13 @@
 Runs inside one Spark task. The execution strategy writes the rows; they are counted, and read back, outside of it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceReader
+from ..errors import CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
@@ -70,6 +72,38 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         group.spilled_bytes + sum(reader.spilled_bytes for reader in readers),
         peak_bytes(),
         skipping_bounds(task, readers, files),
+    )
+
+
+def of_parts(parts: Sequence[RewriteResult], rows: int, size: int) -> RewriteResult:
+    """The result of a group of its parts; `rows` and `size` (bytes) are those of its old files.
+
+    Raises CheckFailed when the parts do not have all rows.
+    """
+    first = parts[0]
+    before, after = (sum(one, start=Checksum()) for one in ([p.before for p in parts], [p.after for p in parts]))
+    if before != after or after.rows != rows:
+        raise CheckFailed(
+            f"the parts of a group in {first.partition!r} do not have the same rows ({rows} by the footers; {before} "
+            f"before, {after} after)",
+            hint="nothing was committed; please report this with the plan and the files",
+        )
+    seconds: Counter[str] = Counter()
+    for one in parts:
+        seconds.update(one.seconds)
+    return RewriteResult(
+        first.partition,
+        tuple(new for one in parts for new in one.files),
+        rows,
+        size,
+        before,
+        after,
+        seconds,
+        first.decoded,
+        sum((one.logs for one in parts), start=LogCounts()),
+        sum(one.spilled for one in parts),
+        max(one.peak for one in parts),
+        taken_over=all(one.taken_over for one in parts),
     )
 
 

@@ -14,6 +14,7 @@ from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..schema.table_schema import TableSchema
 from ..storage import Storage
+from .columns import Columns
 
 
 class AppendedRows(Protocol):
@@ -24,6 +25,44 @@ class AppendedRows(Protocol):
 
     def opened(self, old: SliceReader, target: FileSchema) -> SliceReader:
         """The rows as a slice with the schema `target`, to be rewritten together with the slice `old`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForm:
+    """What all new files of a group have in common, by all of its old files.
+
+    `key_values` are for every footer. `one_calendar`: whether the old files have two calendars, and are read in one.
+    """
+
+    target: FileSchema
+    key_values: Mapping[str, str]
+    columns: Columns
+    one_calendar: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Which segments of a part are copied as they are stored, and which encoded; `created_by` is for the footer."""
+
+    segments: tuple[bool, ...]
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One new file of a group that is divided: `rows` rows of the slices of its task, from row `start` on.
+
+    `group` is the digest of the whole group; `number` is that of the file. `decoded` as for `GroupEstimate`.
+    """
+
+    group: str
+    number: int
+    start: int
+    rows: int
+    decoded: str | None
+    copied: Copied | None
+    """None where all rows are decoded."""
+    form: GroupForm = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +101,8 @@ class RewriteTask:
     """The parameters of a strategy of the operator's own, by key."""
     appended: AppendedRows | None = None
     """Rows that follow those of the one slice."""
+    part: Part | None = None
+    """The new file of a divided group that the task writes; then it has the slices and the id of this file alone."""
     staging: Storage | None = None
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 
@@ -76,11 +117,11 @@ class RewriteTask:
         merged = sum(bool(one.log_files) for one in self.slices)
         return self.source.as_of(self.until, self.memory.log_records // max(1, merged))
 
-    def form(self, write_token: str, target: FileSchema, key_values: Mapping[str, str]) -> Form:
+    def form(self, write_token: str, group: GroupForm) -> Form:
         """The common properties of the group's new files."""
         where = (self.output, self.instant, self.partition, write_token)
         has_markers = self.staging is None
-        return Form(*where, target, key_values, self.meta_fields, self.settings, self.ranged, has_markers)
+        return Form(*where, group.target, group.key_values, self.meta_fields, self.settings, self.ranged, has_markers)
 
     @property
     def ranged(self) -> frozenset[str]:

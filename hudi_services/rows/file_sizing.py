@@ -7,6 +7,7 @@ by the row groups that they come from or by writing a part of them, and the cuts
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,20 @@ def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
 def segments_of(readers: Iterable[SliceReader]) -> list[Segment]:
     """The segments in order, without row groups that have no rows."""
     return [one for reader in readers for one in reader.segments if one.rows or one.stored is None]
+
+
+def cut_segments(segments: Iterable[Segment], start: int, rows: int) -> list[Segment]:
+    """The segments of `rows` rows from row `start` on, of which the first and the last one may be cut."""
+    found, first = [], 0
+    for one in segments:
+        low, high = max(start, first) - first, min(start + rows, first + one.rows) - first
+        if low < high:
+            is_whole = (low, high) == (0, one.rows)
+            share = one.stored_bytes * (high - low) // max(1, one.rows)
+            cut = replace(one, rows=high - low, stored_bytes=share, stored=None, within=(low, high))
+            found.append(one if is_whole else cut)
+        first += one.rows
+    return found
 
 
 def unweighed(readers: Iterable[SliceReader]) -> list[Piece]:

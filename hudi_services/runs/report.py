@@ -78,6 +78,8 @@ class Report:
     dry_run: bool = False
     """Whether nothing was to be changed."""
     groups: int | None = None
+    tasks: int | None = None
+    """The tasks that the groups were: more than groups where some were divided."""
     resumed_groups: int | None = None
     """How many of the groups an earlier attempt had finished."""
     files: InOut = InOut()
@@ -205,6 +207,7 @@ class Report:
             "reason": self.reason and message_without_secrets(self.reason),
             "error": self._error(),
             "groups": self.groups,
+            "tasks": self.tasks,
             "resumed_groups": self.resumed_groups,
             "files": _in_out(self.files),
             "bytes": _in_out(self.bytes),

@@ -30,7 +30,6 @@ from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice
 from ..options import file_keys
 from ..rewriting.data_skipping import skipping
-from ..rewriting.resume import rewrite_once
 from ..rewriting.rewrite import RewriteResult
 from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
@@ -38,6 +37,7 @@ from ..rows.file_output import CHECK
 from ..rows.memory import TaskMemory
 from ..snapshot import refresh
 from ..waiting import Waiting
+from .group_tasks import rewrite_groups
 from .metadata_services import metadata_services
 from .report import CheckResult, InOut, NamedCheck, Report
 from .report_rows import DroppedGroupRow, NewFilesRow, SkippingRow, TaskMemoryRow
@@ -218,18 +218,14 @@ def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest
     report = run.report
     memory = TaskMemory(run.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
-        results = engine.map(
-            rewrite_once,
-            [replace(task, memory=memory) for task in tasks],
-            "rewrite file slices",
-            run.progress("rewrite"),
-        )
-    if results:
+        done = rewrite_groups(engine, [replace(task, memory=memory) for task in tasks], run.progress("rewrite"))
+    if done.results:
         # Groups that were taken over have no peak.
-        peak = max(result.peak for result in results) or None
-        spilled = [result.spilled for result in results if result.spilled]
+        peak = max(result.peak for result in done.results) or None
+        spilled = [result.spilled for result in done.results if result.spilled]
         report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, len(spilled), sum(spilled))])
-    return results
+        report.tasks = done.tasks
+    return done.results
 
 
 def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewFile]) -> None:

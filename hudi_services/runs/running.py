@@ -66,6 +66,10 @@ class Running:
         return self._ready().task_memory
 
     @property
+    def cores(self) -> int:
+        return self._ready().cores
+
+    @property
     def repeats_tasks(self) -> bool:
         return self._ready().repeats_tasks
 

@@ -43,6 +43,14 @@ def task_memory(setting: Setting) -> int:
     return max(LEAST_MEMORY, together // tasks - INTERPRETER_BYTES)
 
 
+def cores(setting: Setting, now: int) -> int:
+    """The cores of the application: `now`, or as many as dynamic allocation may add."""
+    if setting("spark.dynamicAllocation.enabled", "false").strip().lower() != "true":
+        return now
+    most = _count(setting, "spark.dynamicAllocation.maxExecutors")
+    return now if most is None else max(now, most * _executor_cores(setting, setting("spark.master", "").strip()))
+
+
 def _executor_cores(setting: Setting, master: str) -> int:
     """The cores of an executor, or more: too high a number costs a task memory, too low a number kills the executor."""
     cores = _count(setting, "spark.executor.cores")

@@ -15,7 +15,7 @@ from pyspark import RDD, SparkContext, TaskContext
 
 from ..errors import HudiServicesError, JobLost
 from ..process import give_back_large_blocks
-from .memory import task_memory
+from .memory import cores, task_memory
 from .shipping import ship, shipped
 
 Task = TypeVar("Task")
@@ -38,6 +38,12 @@ class SparkEngine:
     def task_memory(self) -> int:
         conf = self.context.getConf()
         return task_memory(lambda name, default: str(conf.get(name, default)))
+
+    @property
+    def cores(self) -> int:
+        conf = self.context.getConf()
+        found = cores(lambda name, default: str(conf.get(name, default)), self.context.defaultParallelism)
+        return min(found, self._parallelism or found)
 
     repeats_tasks = True
 

@@ -82,7 +82,7 @@ class _NewFiles:
         entries = footer_entries([], schema.target, schema.table.for_files(schema.target.columns))
         where = (task.form.storage, task.form.instant, task.partition, token)
         form = Form(*where, schema.target, entries, schema.has_meta, settings, task.form.ranged)
-        self._columns = Columns.of(form, [])
+        self._columns = Columns.of(schema.target, [], meta_fields=schema.has_meta)
         self._outputs = Outputs(form, self._columns, task.form.memory, self._clock)
         self._prefix = new_prefix(task.bucket)
 

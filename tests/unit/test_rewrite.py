@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.errors import CheckFailed
-from hudi_services.rewriting import group
+from hudi_services.rewriting import inputs
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
@@ -57,6 +57,6 @@ def test_dates_stay_in_their_calendar(
     pq.write_table(rows, tmp_path / "in.parquet")
     (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort).files
     assert pq.read_metadata(tmp_path / new.path).metadata[b"org.apache.spark.legacyDateTime"] == b""
-    monkeypatch.setattr(group, "calendar_metadata", lambda *_: {})
+    monkeypatch.setattr(inputs, "calendar_metadata", lambda *_: {})
     with pytest.raises(CheckFailed, match="calendar"):
         rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort)

@@ -1,0 +1,92 @@
+"""Dividing a group into parts: each new file is a task of its own, so that several cores share the group.
+
+Whoever divides opens the group once, and decides all that needs all of its files: the form of the new files, which row
+groups are copied, and where each new file begins. A part reads its own slices alone. Rows of a row group that two new
+files share are decoded by both parts, and counted by the one that writes them. A slice with log files is merged as a
+whole, so that it is in one part.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..file_names import new_file_id
+from .copy_plan import CopyPlan, copy_plan
+from .execution_strategies import execution_called
+from .group import Group
+from .task import Copied, Part, RewriteTask
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+
+_NEAR = 0.01
+"""The share of a file's rows by which a cut is moved to the end of a row group, so that nobody decodes it twice."""
+_UNEVEN = 0.05
+"""The share of a file's rows by which a cut is moved to the end of a slice with log files."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupParts:
+    """The tasks of a group: its parts, or the whole group again. `rows` and `bytes` are those of its old files."""
+
+    tasks: tuple[RewriteTask, ...]
+    rows: int = 0
+    bytes: int = 0
+
+
+def may_divide(task: RewriteTask) -> bool:
+    """Whether a group may become parts: several new files, which this program writes in the order of the old rows."""
+    is_several = len(task.file_ids) > 1 and not task.keeps_group and task.appended is None
+    return is_several and not task.sort and execution_called(task.execution).own is None
+
+
+def divided(task: RewriteTask, digest: str) -> GroupParts:
+    """The parts of a group, whose digest is given. Raises as `rewrite_group` for inputs that cannot be read."""
+    group = Group(task)
+    plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
+    if isinstance(plan, CopyPlan):
+        ends = np.cumsum([sum(one.rows for one in file) for file in plan.files])
+    else:
+        ends = _near_ends(group, np.cumsum(group.cuts(group.pieces)))
+    if len(ends) < 2 or _in_merged(group, ends).any() or not (np.diff(ends, prepend=0) > 0).all():
+        return GroupParts((task,))
+    bounds = enumerate(pairwise([0, *ends.tolist()]))
+    parts = [_part(group, digest, plan, number, start, end) for number, (start, end) in bounds]
+    return GroupParts(tuple(parts), group.rows, sum(reader.size for reader in group.readers))
+
+
+def _part(group: Group, digest: str, plan: CopyPlan | str, number: int, start: int, end: int) -> RewriteTask:
+    task, copied, decoded = group.task, None, plan if isinstance(plan, str) else plan.decoded
+    if isinstance(plan, CopyPlan):
+        copied = Copied(tuple(one.stored is not None for one in plan.files[number]), plan.created_by)
+    firsts = _firsts(group)
+    wanted = np.flatnonzero((firsts[:-1] < end) & (firsts[1:] > start))
+    slices = tuple(task.slices[at] for at in wanted)
+    part = Part(digest, number, start - int(firsts[wanted[0]]), end - start, decoded, copied, group.form)
+    file_id = task.file_ids[number] if number < len(task.file_ids) else new_file_id()
+    return replace(task, slices=slices, file_ids=(file_id,), part=part)
+
+
+def _firsts(group: Group) -> Numbers:
+    """The number of the first row of each slice, and the number of all rows."""
+    return np.cumsum([0, *(reader.num_rows for reader in group.readers)])
+
+
+def _near_ends(group: Group, cuts: Numbers) -> Numbers:
+    """The `cuts` (numbers of rows); those near the end of a row group, or of a merged slice, are moved there."""
+    ends = np.cumsum([0, *(one.rows for one in group.segments)])
+    ends = ends[~_in_merged(group, ends)]
+    near = ends[np.abs(ends[None, :] - cuts[:, None]).argmin(axis=1)]
+    most = np.where(_in_merged(group, cuts), _UNEVEN, _NEAR) * group.rows / max(1, len(cuts))
+    return np.where(np.abs(near - cuts) <= most, near, cuts)
+
+
+def _in_merged(group: Group, rows: Numbers) -> npt.NDArray[np.bool_]:
+    """Whether each row has rows of its slice before it, and the slice has log files."""
+    firsts = _firsts(group)
+    at = np.minimum(np.searchsorted(firsts, rows, "right") - 1, len(group.readers) - 1)
+    has_logs = np.array([bool(one.log_files) for one in group.task.slices])
+    found: npt.NDArray[np.bool_] = has_logs[at] & (rows > firsts[at]) & (rows < firsts[at + 1])
+    return found
