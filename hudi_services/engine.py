@@ -40,6 +40,9 @@ class Engine(Protocol):
         task is running any more.
         """
 
+    def labels(self, labels: "Sequence[Any]") -> "Pieces":
+        """A partition for each of the labels, with a table without rows, for tasks that hand tables to each other."""
+
 
 Step: TypeAlias = "Callable[[Any, Iterator[tuple[Any, pa.Table]], str], Iterator[Any]]"
 """A function of a task, of the labelled tables of one partition, and of a token that begins with its number."""
@@ -85,9 +88,6 @@ class Frame(Protocol):
     def pieces(self) -> Pieces:
         """The rows, with None as labels."""
 
-    def labels(self, labels: "Sequence[Any]") -> Pieces:
-        """A partition for each of the labels, with a table without rows."""
-
     @property
     def parallelism(self) -> int:
         """In how many partitions rows are best divided."""
@@ -118,3 +118,9 @@ class LocalEngine:
             results.append(function(task, f"{len(results)}-0-{len(results)}"))
             progress(len(results), len(tasks))
         return results
+
+    def labels(self, labels: "Sequence[Any]") -> "Pieces":
+        # Imported here: most commands hand no tables on, and need no Arrow.
+        from .local_pieces import LocalPieces
+
+        return LocalPieces.of_labels(labels)

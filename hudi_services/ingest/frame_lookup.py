@@ -152,7 +152,7 @@ def looked_up(frame: Frame, rows: Pieces, kept: KeptRows, parts: int, task: Assi
         if few or task.index.by_footer:
             wanted = _wanted(rows, LookTask(is_global, few), progress)
         read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, task.live, division)
-        divided_rows = divided_rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
+        divided_rows = divided_rows.joined(frame.engine.labels(_batches(slices)).then(read_keys, read))
     return divided_rows.divided(division.parts).then(assign, task)
 
 

@@ -11,11 +11,12 @@ from ..parquet.file_schema import FileSchema
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.file_output import CHECK, Stopwatch
+from ..rows.file_sizing import segments_of
 from .columns import Columns
 
 
 class CountedSlice:
-    """The segments of a slice, which are taken once, in their order: read, or copied as they are stored.
+    """Segments of a slice, which are taken once, in their order: read, or copied as they are stored.
 
     What is not taken, or not read to its end, is read and counted by `finish`: so `counted` is of all rows of the
     slice, whatever becomes of them.
@@ -37,7 +38,8 @@ class CountedSlice:
         self._target = target
         self._at_once = at_once
         self._clock = clock
-        self._left = deque(segments)
+        self._segments = tuple(segments)
+        self._left = deque(self._segments)
         self._is_begun = self._is_done = False
         self._check = ConversionCheck(reader.full_path, reader.schema, target, reader.schema.columns_of(columns.kept))
         self._checked: CheckedTables | None = None
@@ -54,10 +56,14 @@ class CountedSlice:
                 yield from self.take(one)
 
     def values(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of all rows, in the raw form of the target; they are not counted."""
+        """Some columns of all rows that are wanted, in the raw form of the target; they are not counted."""
         self._complete()
         dictionary = self._columns.dictionary.intersection(columns)
-        pieces = self._reader.tables(columns, self._target, dictionary, at_once=self._at_once)
+        if len(self._segments) == len(segments_of([self._reader])):
+            pieces = self._reader.tables(columns, self._target, dictionary, at_once=self._at_once)
+        else:
+            checked = self._reader.checked_tables(columns, self._target, dictionary, at_once=self._at_once)
+            pieces = (piece for one in self._segments for piece in _within(checked.rows(one), one.within))
         for _, table in self._clock.each("read", pieces):
             yield table
         self._reader.release()

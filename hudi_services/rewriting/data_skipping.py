@@ -48,6 +48,16 @@ def column_bounds(
     return tuple(ColumnBounds(column, of(before, column), of(after, column)) for column in columns)
 
 
+def joined_bounds(some: Iterable[Sequence[ColumnBounds]]) -> tuple[ColumnBounds, ...]:
+    """The bounds of a group of those of its parts."""
+    found: dict[str, ColumnBounds] = {}
+    for part in some:
+        for one in part:
+            known = found.get(one.column, ColumnBounds(one.column, (), ()))
+            found[one.column] = ColumnBounds(one.column, known.before + one.before, known.after + one.after)
+    return tuple(found.values())
+
+
 def skipping(groups: Iterable[Sequence[ColumnBounds]]) -> list[Skipping]:
     """The benefit for each column over all groups, without columns whose values are unknown or do not compare."""
     before: dict[str, list[Bounds]] = {}

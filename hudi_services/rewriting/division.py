@@ -6,21 +6,31 @@ files share are decoded by both parts, and counted by the one that writes them. 
 whole, so that it is in one part.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base_files.slices import Segment
 from ..file_names import new_file_id
+from ..model import FileSlice
+from ..options.value_types import is_code
+from ..packing import pack
+from ..rows.file_sizing import footer_bytes, segments_of
 from .copy_plan import CopyPlan, copy_plan
+from .data_skipping import ColumnBounds
 from .execution_strategies import execution_called
 from .group import Group
-from .task import Copied, Part, RewriteTask
+from .rewrite import skipping_bounds
+from .task import Copied, GroupForm, Part, RewriteTask
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
+_SOURCE_BYTES = 32 << 20
+"""Bytes of old files that one task reads and divides by key, about at most."""
 _NEAR = 0.01
 """The share of a file's rows by which a cut is moved to the end of a row group, so that nobody decodes it twice."""
 _UNEVEN = 0.05
@@ -29,22 +39,42 @@ _UNEVEN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class GroupParts:
-    """The tasks of a group: its parts, or the whole group again. `rows` and `bytes` are those of its old files."""
+    """The parts of a group, or the whole group again. `rows` and `bytes` are those of its old files."""
 
     tasks: tuple[RewriteTask, ...]
     rows: int = 0
     bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSources:
+    """The parts of the old rows of a group that is sorted, which are still to be divided by their keys.
+
+    `digest` is that of the group, `form` that of its new files, whose footers have about `footer` bytes; `bytes` are
+    those of the old files, and `bounds` those of their sort columns.
+    """
+
+    digest: str
+    form: GroupForm
+    sources: tuple[RewriteTask, ...]
+    bytes: int
+    footer: int
+    bounds: tuple[ColumnBounds, ...]
+
+
 def may_divide(task: RewriteTask) -> bool:
-    """Whether a group may become parts: several new files, which this program writes in the order of the old rows."""
+    """Whether a group may become parts: several new files, in an order that this program knows."""
     is_several = len(task.file_ids) > 1 and not task.keeps_group and task.appended is None
-    return is_several and not task.sort and execution_called(task.execution).own is None
+    is_ours = execution_called(task.execution).own is None and not (task.sort and is_code(task.layout))
+    return is_several and is_ours
 
 
-def divided(task: RewriteTask, digest: str) -> GroupParts:
+def divided(task: RewriteTask, digest: str) -> GroupParts | GroupSources:
     """The parts of a group, whose digest is given. Raises as `rewrite_group` for inputs that cannot be read."""
     group = Group(task)
+    if task.sort:
+        bounds, sources = skipping_bounds(task, group.readers, ()), tuple(_sources(group, digest))
+        return GroupSources(digest, group.form, sources, _bytes(group), footer_bytes(group.readers), bounds)
     plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
     if isinstance(plan, CopyPlan):
         ends = np.cumsum([sum(one.rows for one in file) for file in plan.files])
@@ -52,9 +82,38 @@ def divided(task: RewriteTask, digest: str) -> GroupParts:
         ends = _near_ends(group, np.cumsum(group.cuts(group.pieces)))
     if len(ends) < 2 or _in_merged(group, ends).any() or not (np.diff(ends, prepend=0) > 0).all():
         return GroupParts((task,))
-    bounds = enumerate(pairwise([0, *ends.tolist()]))
-    parts = [_part(group, digest, plan, number, start, end) for number, (start, end) in bounds]
-    return GroupParts(tuple(parts), group.rows, sum(reader.size for reader in group.readers))
+    windows = enumerate(pairwise([0, *ends.tolist()]))
+    parts = [_part(group, digest, plan, number, start, end) for number, (start, end) in windows]
+    return GroupParts(tuple(parts), group.rows, _bytes(group))
+
+
+def _bytes(group: Group) -> int:
+    return sum(reader.size for reader in group.readers)
+
+
+def _sources(group: Group, digest: str) -> Iterator[RewriteTask]:
+    """Parts of the old rows: some row groups of slices that follow each other, or one slice with log files."""
+    task, number = group.task, 0
+
+    def part(slices: Sequence[FileSlice], start: int = 0, rows: int | None = None) -> RewriteTask:
+        nonlocal number
+        number += 1
+        return replace(task, slices=tuple(slices), part=Part(digest, number - 1, group.form, "sorted", start, rows))
+
+    pairs = zip(task.slices, group.readers, strict=True)
+    for has_logs, some in groupby(pairs, key=lambda pair: bool(pair[0].log_files)):
+        if has_logs:
+            yield from (part([one]) for one, _ in some)
+            continue
+        segments = [(one, segment) for one, reader in some for segment in segments_of([reader])]
+        for packed in pack(segments, lambda item: item[1].stored_bytes, _SOURCE_BYTES):
+            begin, slices = packed[0][1], list(dict.fromkeys(one for one, _ in packed))
+            yield part(slices, _rows_before(begin), sum(segment.rows for _, segment in packed))
+
+
+def _rows_before(segment: Segment) -> int:
+    """The number of rows of its slice that come before those of a segment."""
+    return sum(one.rows for one in takewhile(lambda other: other.index != segment.index, segments_of([segment.slice])))
 
 
 def _part(group: Group, digest: str, plan: CopyPlan | str, number: int, start: int, end: int) -> RewriteTask:
@@ -64,7 +123,7 @@ def _part(group: Group, digest: str, plan: CopyPlan | str, number: int, start: i
     firsts = _firsts(group)
     wanted = np.flatnonzero((firsts[:-1] < end) & (firsts[1:] > start))
     slices = tuple(task.slices[at] for at in wanted)
-    part = Part(digest, number, start - int(firsts[wanted[0]]), end - start, decoded, copied, group.form)
+    part = Part(digest, number, group.form, decoded, start - int(firsts[wanted[0]]), end - start, copied)
     file_id = task.file_ids[number] if number < len(task.file_ids) else new_file_id()
     return replace(task, slices=slices, file_ids=(file_id,), part=part)
 

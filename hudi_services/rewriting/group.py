@@ -28,6 +28,7 @@ from ..rows.file_sizing import (
     needs_no_cut,
     overhead_bytes,
     segments_of,
+    stored_row_groups,
     unweighed,
     weighed_readers,
 )
@@ -56,14 +57,38 @@ class Group:
             self.target, self.columns = self.form.target, self.form.columns
             if task.memory.is_plenty(sum(reader.encoded_bytes for reader in self.readers)):
                 keep_freed_blocks()
-            # Slices with log files are merged to be counted.
-            self.rows = sum(reader.num_rows for reader in self.readers) if task.part is None else task.part.rows
         self.outputs = Outputs(task.form(write_token, self.form), self.columns, task.memory, self.clock)
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows; slices with log files are merged to be counted."""
+        with self.clock.phase("read"):
+            part = self.task.part
+            return sum(reader.num_rows for reader in self.readers) if part is None or part.rows is None else part.rows
 
     @cached_property
     def segments(self) -> list[Segment]:
         found, part = segments_of(self.readers), self.task.part
-        return found if part is None else cut_segments(found, part.start, part.rows)
+        return found if part is None or part.rows is None else cut_segments(found, part.start, part.rows)
+
+    @cached_property
+    def stored(self) -> list[StoredRowGroup]:
+        """The row groups of its rows, of slices whose rows need not be merged or converted."""
+        if self._is_window:
+            return [one.stored for one in self.segments if one.stored is not None]
+        return stored_row_groups(self.readers)
+
+    @property
+    def merged_bytes(self) -> int:
+        """The bytes, as they will be stored, of its rows that are not in `stored`, about."""
+        if self._is_window:
+            return sum(one.stored_bytes for one in self.segments if one.stored is None)
+        return sum(reader.stored_bytes for reader in self.readers if not reader.stored)
+
+    @property
+    def _is_window(self) -> bool:
+        """Whether only some rows of the slices are wanted, none of which needs a merge."""
+        return self.task.part is not None and self.task.part.rows is not None
 
     @cached_property
     def pieces(self) -> list[Piece]:
@@ -158,6 +183,10 @@ class Group:
 
     # ---- the comparison
 
+    def counted(self) -> Checksum:
+        """The checksum of the rows of the old files, all of which are read at the latest now. Raises CheckFailed."""
+        return sum((self._slices[reader].finish() for reader in self.readers), start=Checksum())
+
     def finish(self) -> tuple[Checksum, Checksum]:
         """The checksums of the rows of the old files, and of those of the new files, read back from storage.
 
@@ -167,7 +196,7 @@ class Group:
             # The next slice of a file group is also written without rows.
             with self.new_file(0):
                 pass
-        before = sum((self._slices[reader].finish() for reader in self.readers), start=Checksum())
+        before = self.counted()
         with self.clock.phase(CHECK):
             after = sum((self._read_back(new) for new in self.outputs.files), start=Checksum())
         if before != after or after.rows != self.rows:

@@ -6,6 +6,7 @@ rewritten.
 """
 
 import hashlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 
@@ -14,14 +15,18 @@ from ..base_files.new_file import NewFile
 from ..base_files.slices import BaseFileSlices
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
+from ..concurrency import at_once
 from ..errors import CorruptFile, HudiServicesError, StorageError
+from ..file_names import new_file_id
 from ..rows.conservation import Checksum
 from ..rows.file_output import Stopwatch
-from .division import GroupParts, divided
+from ..rows.key_ranges import KeyRanges
+from .division import GroupParts, GroupSources, divided
+from .exchange import Exchange, Labelled, SortedGroup, write_range
 from .inputs import open_group
 from .outputs import new_slice
 from .rewrite import RewriteResult, rewrite_group, skipping_bounds
-from .task import RewriteTask
+from .task import Part, RewriteTask
 
 _DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging", "resumes"}
 """Fields of a task that are not in the digest; of `file_ids` only the number is."""
@@ -41,7 +46,7 @@ def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     return result
 
 
-def divide_once(task: RewriteTask, write_token: str) -> GroupParts:
+def divide_once(task: RewriteTask, write_token: str) -> GroupParts | GroupSources:
     """The parts of a group; the group itself where it is finished, or has no parts. Raises as `rewrite_group`."""
     digest = _digest(task)
     if task.resumes:
@@ -49,6 +54,42 @@ def divide_once(task: RewriteTask, write_token: str) -> GroupParts:
             read_checkpoint(task.storage, task.instant, digest)
             return GroupParts((task,))
     return divided(task, digest)
+
+
+def sorted_group(task: RewriteTask, of: GroupSources, ranges: KeyRanges, first: int) -> SortedGroup:
+    """The tasks of a sorted group: its files are named by the ranges, and those that are finished are found."""
+    digest = hashlib.sha256(f"{of.digest} {ranges.numbers} {ranges.bounds.to_pydict()}".encode()).hexdigest()[:32]
+    ids = [*task.file_ids, *(new_file_id() for _ in range(ranges.count - len(task.file_ids)))]
+    files = tuple(
+        replace(task, slices=(), file_ids=(file_id,), part=Part(digest, number, of.form, "sorted"))
+        for number, file_id in enumerate(ids[: ranges.count])
+    )
+    written = at_once(_is_written, files) if task.resumes else []
+    finished = frozenset(number for number, done in enumerate(written) if done)
+    return SortedGroup(ranges, of.sources, files, first, finished)
+
+
+def _is_written(task: RewriteTask) -> bool:
+    try:
+        _taken_over(task, read_checkpoint(task.storage, task.instant, _digest(task)))
+    except HudiServicesError:
+        return False
+    return True
+
+
+def write_once(exchange: Exchange, rows: Labelled, token: str) -> Iterator[RewriteResult]:
+    """Write the file whose number begins the token; one that is finished is taken over. Raises as `write_range`."""
+    group, number = exchange.file(int(token.partition("-")[0]))
+    task = group.files[number]
+    if number in group.written:
+        for _ in rows:
+            pass
+        yield _taken_over(task, read_checkpoint(task.storage, task.instant, _digest(task)))
+        return
+    result = write_range(group, number, rows, token)
+    with suppress(StorageError):
+        save_checkpoint(task.storage, task.instant, _done(result, _digest(task)))
+    yield result
 
 
 def _digest(task: RewriteTask) -> str:

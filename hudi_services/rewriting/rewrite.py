@@ -13,7 +13,7 @@ from ..errors import CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
-from .data_skipping import ColumnBounds, column_bounds
+from .data_skipping import ColumnBounds, column_bounds, joined_bounds
 from .execution_strategies import execution_called
 from .group import Group
 from .group_writer import GroupEstimate
@@ -75,14 +75,16 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     )
 
 
-def of_parts(parts: Sequence[RewriteResult], rows: int, size: int) -> RewriteResult:
-    """The result of a group of its parts; `rows` and `size` (bytes) are those of its old files.
+def of_parts(
+    parts: Sequence[RewriteResult], size: int, rows: int | None = None, bounds: Sequence[ColumnBounds] = ()
+) -> RewriteResult:
+    """The result of a group of its parts; `size` (bytes), `rows` and `bounds` are those of its old files.
 
-    Raises CheckFailed when the parts do not have all rows.
+    Raises CheckFailed when the parts do not have all rows; None where the parts alone know them.
     """
     first = parts[0]
     before, after = (sum(one, start=Checksum()) for one in ([p.before for p in parts], [p.after for p in parts]))
-    if before != after or after.rows != rows:
+    if before != after or after.rows != (after.rows if rows is None else rows):
         raise CheckFailed(
             f"the parts of a group in {first.partition!r} do not have the same rows ({rows} by the footers; {before} "
             f"before, {after} after)",
@@ -94,7 +96,7 @@ def of_parts(parts: Sequence[RewriteResult], rows: int, size: int) -> RewriteRes
     return RewriteResult(
         first.partition,
         tuple(new for one in parts for new in one.files),
-        rows,
+        after.rows,
         size,
         before,
         after,
@@ -103,6 +105,7 @@ def of_parts(parts: Sequence[RewriteResult], rows: int, size: int) -> RewriteRes
         sum((one.logs for one in parts), start=LogCounts()),
         sum(one.spilled for one in parts),
         max(one.peak for one in parts),
+        joined_bounds([bounds, *(one.bounds for one in parts)]),
         taken_over=all(one.taken_over for one in parts),
     )
 

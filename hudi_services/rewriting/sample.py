@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
-from ..rows.file_sizing import LeafPath, compressed_bytes, shares_of, stored_row_groups
+from ..rows.file_sizing import LeafPath, compressed_bytes, shares_of
 from ..rows.sorting import RowSorter
 from .group import Group
 
@@ -32,12 +32,11 @@ class Sample:
         leaves, path = [leaf.path for leaf in target.leaves], task.storage.full_path(task.partition)
         options = writer_options(target, path, task.settings.codec, group.columns.plain_leaves)
         share = shares_of(self.table, leaves, self.encoded, options)
-        merged = sum(reader.stored_bytes for reader in group.readers if not reader.stored)
-        return merged + sum(compressed_bytes(one, share) for one in stored_row_groups(group.readers))
+        return group.merged_bytes + sum(compressed_bytes(one, share) for one in group.stored)
 
 
-def sample_of(group: Group) -> Sample:
-    """The sample of a group that has rows."""
+def sample_of(group: Group, row_groups: int = _SAMPLED_ROW_GROUPS) -> Sample:
+    """The sample of a group that has rows, of about so many of its row groups."""
     task, dictionary, target = group.task, group.columns.dictionary, group.target
     tables: list[pa.Table] = []
     encoded: dict[LeafPath, float] = {}
@@ -52,8 +51,8 @@ def sample_of(group: Group) -> Sample:
         rows += piece.num_rows
         return int(tables[-1].num_rows)
 
-    stored = stored_row_groups(group.readers)
-    for at in np.unique(np.linspace(0, len(stored) - 1, min(len(stored), _SAMPLED_ROW_GROUPS)).astype(int)):
+    stored = group.stored
+    for at in np.unique(np.linspace(0, len(stored) - 1, min(len(stored), row_groups)).astype(int)):
         one = stored[at]
         taken = add(one.first_piece(target, dictionary, task.memory.stored))
         for chunk in one.facts.columns:

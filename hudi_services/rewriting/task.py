@@ -50,19 +50,19 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One new file of a group that is divided: `rows` rows of the slices of its task, from row `start` on.
+    """A part of a group that is divided: some rows of the slices of its task, or a range of the sorted rows.
 
-    `group` is the digest of the whole group; `number` is that of the file. `decoded` as for `GroupEstimate`.
+    `group` is the digest of the whole group, and `number` that of the part. `rows` from row `start` on are the rows of
+    the part; None for all rows of the slices. `decoded` as for `GroupEstimate`; `copied`: None where all are decoded.
     """
 
     group: str
     number: int
-    start: int
-    rows: int
-    decoded: str | None
-    copied: Copied | None
-    """None where all rows are decoded."""
     form: GroupForm = field(repr=False)
+    decoded: str | None
+    start: int = 0
+    rows: int | None = None
+    copied: Copied | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class RewriteTask:
     appended: AppendedRows | None = None
     """Rows that follow those of the one slice."""
     part: Part | None = None
-    """The new file of a divided group that the task writes; then it has the slices and the id of this file alone."""
+    """The part of a divided group that the task reads or writes; then it has the slices of the part alone."""
     staging: Storage | None = None
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.row_selection import PART_BYTES, take_rows, take_table
+from ..stored_tables import StoredTables
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, taken
-from .stored_tables import StoredTables
 
 _FAN_IN = 32
 """The number of runs that are merged into one: with more runs their batches would be tiny."""
@@ -72,7 +72,7 @@ class ExternalSort:
     def sections(self) -> Iterator[OrderedRows]:
         """All rows in order; may be called again."""
         if self._whole is not None:
-            yield _Sorted(self._whole)
+            yield SortedTable(self._whole)
         for tables, order in self._merged(self._runs):
             yield _Merged([self._sorter.bare(table) for table in tables], order)
 
@@ -148,7 +148,7 @@ class ExternalSort:
         if bound is None:
             return self._sorter.order(pa.concat_tables(keys))
         # The bound comes last among equal rows, so that they are complete, too.
-        order = self._sorter.order(pa.concat_tables([*keys, _of_type(bound, keys[0].schema)]))
+        order = self._sorter.order(pa.concat_tables([*keys, of_schema(bound, keys[0].schema)]))
         return order[: int(np.flatnonzero(order == len(order) - 1)[0])]
 
 
@@ -174,7 +174,7 @@ class _Run:
         """Append rows, in batches of about `batch_bytes`; return the number of bytes written to disk."""
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         starts = range(0, table.num_rows, step)
-        written = sum(self._batches.append(_with_own_dictionaries(table.slice(start, step))) for start in starts)
+        written = sum(self._batches.append(with_own_dictionaries(table.slice(start, step))) for start in starts)
         self.heads.append(plain(take_table(table.select(self._keys), pa.array(starts))))
         return written
 
@@ -190,8 +190,8 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
-    """All rows of a group that fits into memory."""
+class SortedTable:
+    """Rows that are sorted, in memory."""
 
     table: pa.Table
 
@@ -228,7 +228,7 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _with_own_dictionaries(table: pa.Table) -> pa.Table:
+def with_own_dictionaries(table: pa.Table) -> pa.Table:
     """`table` in one chunk, with dictionaries that have only the values of its rows."""
     columns = [
         column.cast(column.type.value_type).combine_chunks().dictionary_encode()
@@ -251,7 +251,8 @@ def _plain_bytes(table: pa.Table) -> int:
     return size
 
 
-def _of_type(bound: pa.Table, schema: pa.Schema) -> pa.Table:
+def of_schema(bound: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows without dictionaries in a schema that may have some."""
     columns = [
         column.dictionary_encode() if pa.types.is_dictionary(field.type) else column
         for field, column in zip(schema, bound.columns, strict=True)

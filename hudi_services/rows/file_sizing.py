@@ -80,17 +80,31 @@ def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) ->
 
 def overhead_bytes(readers: Sequence[SliceReader], settings: FileSettings, rows: int) -> int:
     """About how many bytes a new file of `rows` rows has outside its pages: footer, page indexes, bloom filter."""
+    return footer_bytes(readers) + bloom_bytes(settings, rows)
+
+
+def footer_bytes(readers: Sequence[SliceReader]) -> int:
+    """About how many bytes the footer and the page indexes of a new file have."""
     others = sum(reader.overhead_bytes for reader in readers)
-    footer = others // max(1, sum(len(reader.stored) for reader in readers))
-    return footer + (0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows))
+    return others // max(1, sum(len(reader.stored) for reader in readers))
+
+
+def bloom_bytes(settings: FileSettings, rows: int) -> int:
+    """The bytes of the bloom filter of a new file of `rows` rows."""
+    return 0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows)
 
 
 def files_needed(planned: int, pieces: Sequence[Piece], readers: Sequence[SliceReader], settings: FileSettings) -> int:
     """The number of new files: as planned, or more where the files would be too large."""
     if needs_no_cut(readers, planned, settings):
         return planned
+    return files_for(planned, pieces, footer_bytes(readers), settings)
+
+
+def files_for(planned: int, pieces: Sequence[Piece], footer: int, settings: FileSettings) -> int:
+    """The number of new files for all rows in weighed `pieces`, where a footer takes so many bytes."""
     rows, weight = sum(rows for rows, _ in pieces), sum(weight for _, weight in pieces)
-    each = overhead_bytes(readers, settings, -(-rows // planned))
+    each = footer + bloom_bytes(settings, -(-rows // planned))
     if weight + planned * each <= planned * settings.file_bytes * _MUCH_LARGER:
         return planned
     # The overhead bytes may exceed a very small wanted size, because of the bloom filter.

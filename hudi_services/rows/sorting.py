@@ -56,15 +56,21 @@ class RowSorter:
         Empties `tables`, so that only one column at a time is in memory twice. Raises the errors of `learn`, and
         CheckFailed when a layout of the operator's own returns places of another shape or type.
         """
+        table = self.placed(tables)
+        order = self.order(table)
+        schema, columns = table.schema, table.columns
+        del table
+        return taken(schema, columns, order)
+
+    def placed(self, tables: list[pa.Table]) -> pa.Table:
+        """The rows of `tables` as they are, including the columns that `order` needs. Empties `tables`; raises as
+        `sorted`."""
         # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
         table = pa.concat_tables(tables).unify_dictionaries()
         tables.clear()
         if self._layout is not None:
             table = table.append_column(_PLACE, pa.array(self._places(self._layout, table)))
-        order = self.order(table)
-        schema, columns = table.schema, table.columns
-        del table
-        return taken(schema, columns, order)
+        return table
 
     @property
     def keys(self) -> list[str]:

@@ -5,12 +5,14 @@ Then an engine has nothing to do but what it had without parts; a divided group 
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine import Engine
-from ..rewriting.division import GroupParts, may_divide
-from ..rewriting.resume import divide_once, rewrite_once
+from ..rewriting.division import GroupParts, GroupSources, may_divide
+from ..rewriting.exchange import Exchange, SortedGroup, send_rows
+from ..rewriting.key_sample import SampleTask, ranges_of, sample_source
+from ..rewriting.resume import divide_once, rewrite_once, sorted_group, write_once
 from ..rewriting.rewrite import RewriteResult, of_parts
 from ..rewriting.task import RewriteTask
 
@@ -34,18 +36,53 @@ def rewrite_groups(engine: Engine, groups: Sequence[RewriteTask], progress: Prog
     """Rewrite all groups. Raises the first error of a task."""
     chosen = _to_divide(groups, engine.cores)
     chosen_groups = [groups[at] for at in chosen]
-    found = engine.map(divide_once, chosen_groups, "divide groups", lambda done, total: None) if chosen else []
-    divisions = {at: division for at, division in zip(chosen, found, strict=True) if len(division.tasks) > 1}
-    tasks = [divisions[at].tasks if at in divisions else (group,) for at, group in enumerate(groups)]
-    flat = [task for some in tasks for task in some]
-    results = iter(engine.map(rewrite_once, flat, "rewrite file slices", progress))
-    of_groups = [[next(results) for _ in some] for some in tasks]
-    joined = [_joined(some, divisions.get(at)) for at, some in enumerate(of_groups)]
-    return Rewritten(joined, len(flat))
+    divisions = engine.map(divide_once, chosen_groups, "divide groups", _unseen) if chosen else []
+    sources = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupSources)}
+    found, tasks = _sorted_by_tasks(engine, groups, sources, progress) if sources else ({}, 0)
+    parts = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupParts)}
+    left = {at: parts[at].tasks if at in parts else (group,) for at, group in enumerate(groups) if at not in found}
+    flat = [task for some in left.values() for task in some]
+    results = iter(engine.map(rewrite_once, flat, "rewrite file slices", progress) if flat else ())
+    for at, some in left.items():
+        done = [next(results) for _ in some]
+        found[at] = done[0] if len(done) == 1 else of_parts(done, parts[at].bytes, parts[at].rows)
+    return Rewritten([found[at] for at in range(len(groups))], tasks + len(flat))
 
 
-def _joined(results: Sequence[RewriteResult], division: GroupParts | None) -> RewriteResult:
-    return results[0] if division is None else of_parts(results, division.rows, division.bytes)
+def _sorted_by_tasks(
+    engine: Engine, groups: Sequence[RewriteTask], divided: Mapping[int, GroupSources], progress: Progress
+) -> tuple[dict[int, RewriteResult], int]:
+    """The results of sorted groups, by number, and how many tasks they were; groups without rows are left out."""
+    samples = iter(
+        engine.map(
+            sample_source,
+            [SampleTask(source, len(of.sources)) for of in divided.values() for source in of.sources],
+            "sample the keys",
+            _unseen,
+        )
+    )
+    exchanged: dict[int, SortedGroup] = {}
+    files = 0
+    for at, of in divided.items():
+        sampled = [one for _ in of.sources if (one := next(samples)) is not None]
+        if sampled:
+            ranges = ranges_of(groups[at], of.form, of.footer, sampled)
+            exchanged[at] = sorted_group(groups[at], of, ranges, files)
+            files += ranges.count
+    exchange = Exchange(tuple(exchanged.values()))
+    if not files:
+        return {}, 0
+    sent = engine.labels(exchange.labels).then(send_rows, exchange).divided(files)
+    results = iter(sent.results(write_once, exchange, "sort and rewrite file slices", progress))
+    found = {}
+    for at, group in exchanged.items():
+        done = [next(results) for _ in group.files]
+        found[at] = of_parts(done, divided[at].bytes, bounds=divided[at].bounds)
+    return found, len(exchange.labels) + files
+
+
+def _unseen(done: int, total: int) -> None:
+    """The progress of what takes no time."""
 
 
 def _to_divide(groups: Sequence[RewriteTask], cores: int) -> list[int]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..engine import Engine, Frame, LocalEngine
+from ..engine import Engine, Frame, LocalEngine, Pieces
 from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
 from ..options import file_keys
@@ -81,6 +81,9 @@ class Running:
         progress: Callable[[int, int], None],
     ) -> list[Result]:
         return self._ready().map(function, tasks, description, progress)
+
+    def labels(self, labels: Sequence[Any]) -> Pieces:
+        return self._ready().labels(labels)
 
     def frame_of(self, files: InputFiles) -> Frame:
         """The rows of files, which tasks of Spark read. Raises ConfigError for a file that cannot be read."""

@@ -2,14 +2,14 @@
 
 import functools
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from ..engine import Engine
 from ..inputs.input_files import InputFiles
-from .frames import SparkPieces
+from .pieces import SparkPieces
 from .spark_engine import SparkEngine
 
 _MOST_PARTITIONS = "200"
@@ -33,9 +33,6 @@ class FileFrame:
     def pieces(self) -> SparkPieces:
         rdd = self.engine.context.parallelize(self._parts, len(self._parts))
         return SparkPieces(self.engine, rdd, functools.partial(_batches, self.schema))
-
-    def labels(self, labels: Sequence[Any]) -> SparkPieces:
-        return SparkPieces.of_labels(self.engine, labels)
 
     @property
     def parallelism(self) -> int:

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import RDD, SparkContext, TaskContext
+from pyspark import RDD, SparkContext
 
+from ..engine import Pieces
 from ..errors import HudiServicesError, JobLost
-from ..process import give_back_large_blocks
 from .memory import cores, task_memory
+from .pieces import SparkPieces
 from .shipping import ship, shipped
+from .workers import in_task
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -59,6 +60,9 @@ class SparkEngine:
         slices = min(len(tasks), self._parallelism or len(tasks))
         payloads = self.context.parallelize([pickle.dumps(task) for task in tasks], slices)
         return self.collect(payloads, slices, functools.partial(_run, function), len(tasks), description, progress)
+
+    def labels(self, labels: Sequence[Any]) -> Pieces:
+        return SparkPieces.of_labels(self, labels)
 
     def collect(
         self,
@@ -148,19 +152,3 @@ def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> 
                 yield function(pickle.loads(payload), token)
             except HudiServicesError as error:
                 yield error
-
-
-@contextmanager
-def in_task() -> Iterator[str]:
-    """The settings of a Python worker while it runs a task of ours; gives the write token of the task."""
-    context = TaskContext.get()
-    assert context is not None
-    give_back_large_blocks()
-    # Arrow's own allocator (mimalloc) asks for more memory than it uses: its first gigabyte takes a second longer
-    # (measured). Tasks of other jobs may follow in this worker.
-    pool = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
-    finally:
-        pa.set_memory_pool(pool)

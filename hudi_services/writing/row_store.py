@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..base_files import row_selection
 from ..base_files.row_selection import in_parts, with_few_chunks
-from ..rows.stored_tables import StoredTables
+from ..stored_tables import StoredTables
 
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import hudi_services
 from hudi_services.cli.app import run
+from hudi_services.runs import group_tasks
 from hudi_services.spark import spark_engine as engine
 from hudi_services.stores.options import StorageOptions
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
@@ -200,3 +201,24 @@ def test_a_session_of_our_own_leaves_nothing_behind(tmp_path: Path) -> None:
         "True",
     ], done.stderr[-3000:]
     assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("sort", [{}, SORTED], ids=["unsorted", "sorted"])
+def test_a_group_on_two_cores(
+    sort: dict[str, str], session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several tasks write one group, and hand rows to each other where they are sorted."""
+    monkeypatch.setattr(group_tasks, "_LEAST_BYTES", 1)
+    path = unpack("1.2.0", tmp_path)
+    before = rows(open_local(path), listed_view(open_local(path)))
+    table = hudi_services.open(str(path))
+    small = {
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": "6000",
+        "hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS",
+        "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1",
+        "hoodie.index.bloom.num_entries": "100",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "100",
+    }
+    done = table.cluster(options={**small, **sort})
+    assert done.report["groups"] == 1 < done.report["files"]["out"] <= done.report["tasks"]
+    assert rows(open_local(path), listed_view(open_local(path))).equals(before)

@@ -1,43 +1,63 @@
 """A group in parts, each of which is a task: its rows, their order and files are those of one task."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
 from hudi_services.jobs import clustering
+from hudi_services.local_pieces import LocalPieces
+from hudi_services.rewriting import division, exchange
+from hudi_services.rewriting.division import GroupParts
 from hudi_services.rewriting.resume import divide_once, rewrite_once
 from hudi_services.rewriting.rewrite import RewriteResult, of_parts
 from hudi_services.rewriting.task import RewriteTask
+from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import SortColumn
 from hudi_services.runs import group_tasks
 from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import Mode
 from hudi_services.schema.table_schema import META_COLUMNS
+from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
+from hudi_services.timeline.instant import Action
 
 from . import histories
+from .faulty_storage import FaultyStorage, Killed
 from .parquet_samples import slices_in
+from .shares import places, share
 from .tables import RELEASES, both_views, open_local, request, unpack
+from .test_crash import mend
 from .test_merge_histories import comparable
 from .test_merge_histories import merged_rows as table_rows
 from .test_merge_on_read import CASES, MEMORY
 
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""An example writes files: to make a failing one smaller would take minutes."""
 INSTANT = "20260101000000000"
 
 
 def write(folder: Path, name: str, rows: int, seed: int, **options: object) -> None:
     rng = np.random.default_rng(seed)
     meta = {column: pa.array([f"{name}-{i:06d}" for i in range(rows)], pa.string()) for column in META_COLUMNS[:5]}
-    columns = {"n": pa.array(range(rows), pa.int64()), "x": rng.random(rows), "s": rng.choice(["a", "bb", None], rows)}
+    columns = {
+        "n": pa.array(rng.permutation(rows), pa.int64()),
+        "x": rng.random(rows),
+        "s": rng.choice(["a", "bb", None], rows),
+        "tie": pa.array(np.full(rows, seed % 2), pa.int32()),
+    }
     pq.write_table(pa.table({**meta, **columns}), folder / name, **options)
 
 
@@ -56,7 +76,7 @@ files = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20, phases=PHASES)
 @given(files=files, count=st.integers(2, 7), row_group=st.sampled_from([2_000, 20_000, 1 << 20]))
 def test_parts_are_the_files_of_one_task(
     files: list[tuple[int, int, str]], count: int, row_group: int, tmp_path_factory: pytest.TempPathFactory
@@ -72,12 +92,13 @@ def test_parts_are_the_files_of_one_task(
     slices = slices_in(storage, *names)
     task = RewriteTask(storage, INSTANT, "", *slices, ids, (), "LINEAR", None, (), True, form, resumes=False)
     whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
-    division = divide_once(task, "0-0-1")
-    if len(division.tasks) == 1:
-        assert len(whole.files) < 2 or division.tasks == (task,)
+    found = divide_once(task, "0-0-1")
+    assert isinstance(found, GroupParts)
+    if len(found.tasks) == 1:
+        assert len(whole.files) < 2 or found.tasks == (task,)
         return
-    parts = [rewrite_once(part, f"{number}-0-2") for number, part in enumerate(division.tasks)]
-    done = of_parts(parts, division.rows, division.bytes)
+    parts = [rewrite_once(part, f"{number}-0-2") for number, part in enumerate(found.tasks)]
+    done = of_parts(parts, found.bytes, found.rows)
     assert done.before == done.after
     assert (done.rows_in, done.bytes_in, done.decoded) == (whole.rows_in, whole.bytes_in, whole.decoded)
     assert pa.concat_tables(rows_of(task, done)).equals(pa.concat_tables(rows_of(task, whole)))
@@ -87,17 +108,83 @@ def test_parts_are_the_files_of_one_task(
     # A part that is lost, or written twice, is seen.
     for wrong in (parts[1:], [*parts, parts[0]]):
         with pytest.raises(CheckFailed):
-            of_parts(wrong, division.rows, division.bytes)
+            of_parts(wrong, found.bytes, found.rows)
     # The parts that an earlier attempt has finished are taken over, by whoever divides the group again.
     again = divide_once(replace(task, resumes=True), "0-0-3")
+    assert isinstance(again, GroupParts)
     assert [rewrite_once(part, "9-9-9").taken_over for part in again.tasks] == [True] * len(parts)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group_tasks, "_LEAST_BYTES", 1)
+        patch.setattr(division, "_SOURCE_BYTES", 8_000)
+        patch.setattr(exchange, "_SENT_BYTES", 20_000)
         yield
+
+
+def all_divided(groups: Sequence[RewriteTask]) -> group_tasks.Rewritten:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_tasks, "_to_divide", lambda groups, cores: list(range(len(groups))))
+        return group_tasks.rewrite_groups(LocalEngine(), groups, lambda done, total: None)
+
+
+sorts = st.lists(
+    st.tuples(st.sampled_from(["n", "x", "s", "tie"]), st.booleans(), st.booleans()),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda one: one[0],
+)
+
+
+@settings(max_examples=15, phases=PHASES)
+@given(
+    files=files,
+    count=st.integers(2, 7),
+    sort=sorts,
+    layout=st.sampled_from(["LINEAR", "ZORDER", "HILBERT"]),
+    memory=st.sampled_from([1 << 30, 100_000]),
+)
+def test_sorted_parts_are_ranges_of_the_order(
+    files: list[tuple[int, int, str]],
+    count: int,
+    sort: list[tuple[str, bool, bool]],
+    layout: str,
+    memory: int,
+    small_groups: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("sorted")
+    names = [f"in{number}.parquet" for number in range(len(files))]
+    for number, (rows, size, codec) in enumerate(files):
+        write(folder, names[number], rows, number, row_group_size=size, compression=codec)
+    storage = open_storage(str(folder))
+    columns = tuple(SortColumn(*one) for one in sort)
+    ids = tuple(f"f{i}-0" for i in range(count))
+    slices = slices_in(storage, *names)
+    task = RewriteTask(
+        storage, INSTANT, "", *slices, ids, columns, layout, None, (), True, FileSettings(), TaskMemory(memory)
+    )
+    whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
+    done = all_divided([task])
+    (result,) = done.results
+    assert (result.before, result.after) == (whole.before, whole.after)
+    assert (result.rows_in, result.bytes_in, result.decoded) == (whole.rows_in, whole.bytes_in, "sorted")
+    assert done.tasks > len(result.files) > 0
+    keys = [name for name, _, _ in sort]
+    if layout == "LINEAR":
+        # Rows with one key have no order among them.
+        ours, theirs = (pa.concat_tables(rows_of(task, one)).select(keys) for one in (result, whole))
+        assert ours.equals(theirs)
+    else:
+        assert sum(map(len, rows_of(task, result))) == result.rows_in
+    if result.rows_in > 20 * count:
+        assert abs(len(result.files) - len(whole.files)) <= 1
+        mean = result.rows_in / len(result.files)
+        assert all(0.5 * mean < new.rows < 1.6 * mean for new in result.files)
+    again = all_divided([task])
+    assert again.results[0].taken_over and again.results[0].files == result.files
 
 
 FILES = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "6000"}
@@ -105,26 +192,117 @@ SMALL_FILTER = {"hoodie.index.bloom.num_entries": "100", "hoodie.bloom.index.fil
 CORES = 16
 
 
-def clustered(path: Path, **options: str) -> Report:
+SORT = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
+SORT_HISTORY = {"hoodie.clustering.plan.strategy.sort.columns": "val desc"}
+
+
+def clustered(path: Path, options: dict[str, str]) -> Report:
     wanted = request(path, Mode.SCHEDULE_AND_EXECUTE, {**FILES, **SMALL_FILTER, **options})
     return clustering.schedule_and_execute(wanted, engine=LocalEngine(cores=CORES))
 
 
+def executed(path: Path, storage: Storage | None, options: dict[str, str]) -> Report:
+    """One divided group for each partition; a resumed run has the same cores."""
+    wanted = request(path, Mode.EXECUTE, {**SMALL_FILTER, **options})
+    return clustering.execute(wanted, storage, LocalEngine(cores=CORES))
+
+
+@pytest.mark.parametrize(("sort", "number"), [({}, 0), (SORT, 1)], ids=["unsorted", "sorted"])
+def test_killed_at_any_write(sort: dict[str, str], number: int, small_groups: None, tmp_path: Path) -> None:
+    made = unpack("1.2.0", tmp_path)
+    ts = clustering.schedule(request(made, Mode.SCHEDULE, {**FILES, **SMALL_FILTER, **sort})).instant
+    assert ts is not None
+    before = both_views(made)[0]
+    storage = FaultyStorage(str(shutil.copytree(made, tmp_path / "whole")))
+    whole = executed(Path(storage.root), storage, sort)
+    taken = 0
+    for survived in share(places(storage.log), number, 2):
+        path = Path(shutil.copytree(made, tmp_path / f"killed-{survived}"))
+        with pytest.raises(Killed):
+            executed(path, FaultyStorage(str(path), survived), sort)
+        assert all(seen.equals(before) for seen in both_views(path))
+        if not open_local(path).timeline.find(ts, Action.REPLACE_COMMIT).is_completed:
+            report = executed(path, None, sort)
+            taken += report.resumed_groups or 0
+            assert report.files.after == whole.files.after
+        mend(path, ts, before, survived)
+        shutil.rmtree(path)
+    assert taken
+
+
+@pytest.mark.parametrize("sort", [{}, SORT], ids=["unsorted", "sorted"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_plan_of_few_groups_on_many_cores(release: str, small_groups: None, tmp_path: Path) -> None:
+def test_a_plan_of_few_groups_on_many_cores(
+    release: str, sort: dict[str, str], small_groups: None, tmp_path: Path
+) -> None:
     path = unpack(release, tmp_path)
     before = both_views(path)[0]
-    report = clustered(path)
-    assert report.groups < report.tasks == report.files.after
+    report = clustered(path, sort)
+    assert report.groups < report.files.after <= report.tasks
+    assert all(seen.equals(before) for seen in both_views(path))
+    assert bool(report.tables.get("skipping")) == bool(sort)
+
+
+class Unreliable(LocalPieces):
+    """Rows get lost, double or changed on their way, as `fault` says."""
+
+    fault: Callable[[list[tuple[Any, pa.Table]]], list[tuple[Any, pa.Table]]]
+
+    def results(self, step: Any, task: Any, description: str, progress: Any) -> list[Any]:
+        parts = [partial(self._at_fault, rows) for rows in self._partitions]
+        return LocalPieces(parts, self._held).results(step, task, description, progress)
+
+    def _at_fault(self, rows: Callable[[], Iterator[tuple[Any, pa.Table]]]) -> Iterator[tuple[Any, pa.Table]]:
+        return iter(type(self).fault(list(rows())))
+
+
+def changed(rows: list[tuple[Any, pa.Table]]) -> list[tuple[Any, pa.Table]]:
+    (label, table), *others = rows
+    column = table.column_names.index("ts")
+    values = pa.array([0] * table.num_rows, pa.int64()).cast(table.schema.field(column).type)
+    return [(label, table.set_column(column, table.schema.field(column), values)), *others]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (lambda rows: rows[1:], "rows were lost between the tasks"),
+        (lambda rows: [rows[0], *rows], "rows were lost between the tasks"),
+        (lambda rows: rows[:-1], "rows were lost between the tasks"),
+        (lambda rows: [*rows, rows[-1]], "rows were lost between the tasks"),
+        (changed, "does not hold the rows that it was to have"),
+    ],
+    ids=["lost", "doubled", "source lost", "source doubled", "changed"],
+)
+def test_a_fault_between_tasks_is_found(fault: Any, said: str, small_groups: None, tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    before = both_views(path)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Unreliable, "fault", staticmethod(fault), raising=False)
+        patch.setattr(LocalPieces, "_kept", lambda *args: Unreliable(*_parts(kept(*args))))
+        with pytest.raises(CheckFailed, match=said):
+            clustered(path, SORT)
+    assert all(seen.equals(before) for seen in both_views(path))
+    assert executed(path, None, SORT).rows.after == before.num_rows
     assert all(seen.equals(before) for seen in both_views(path))
 
 
+kept = LocalPieces._kept
+
+
+def _parts(pieces: LocalPieces) -> tuple[Any, Any]:
+    return pieces._partitions, pieces._held
+
+
 @pytest.mark.spread(6)
+@pytest.mark.parametrize("sort", [{}, SORT_HISTORY], ids=["unsorted", "sorted"])
 @pytest.mark.parametrize(("release", "name"), CASES)
-def test_slices_with_log_files_stay_whole(release: str, name: str, small_groups: None, tmp_path: Path) -> None:
+def test_slices_with_log_files_stay_whole(
+    release: str, name: str, sort: dict[str, str], small_groups: None, tmp_path: Path
+) -> None:
     path = histories.MadeHistory(release, name, tmp_path).path
     before = comparable(table_rows(open_local(path), MEMORY))
-    report = clustered(path)
+    report = clustered(path, sort)
     assert report.state is RunState.COMPLETED
     assert report.rows.after == len(before)
     assert comparable(table_rows(open_local(path), MEMORY)) == before

@@ -5,7 +5,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from ..temporary_files import disk_errors, temporary_file
+from .temporary_files import disk_errors, temporary_file
 
 
 class StoredTables:
