@@ -18,6 +18,7 @@ HudiServicesError              1  failed
 ├── CheckFailed                5  a check failed, nothing was committed
 ├── NeedsRecovery              6  the table must be recovered first
 └── PartlyDone                 7  the action is complete, but a step after it is not
+    └── TimeOver               7  the time limit was over, and nothing could be committed; finished work is kept
 
 Every message is one sentence that names the file or the key; `hint` says what to do.
 """
@@ -118,3 +119,7 @@ class NeedsRecovery(HudiServicesError):
 
 class PartlyDone(HudiServicesError):
     exit_code = 7
+
+
+class TimeOver(PartlyDone):
+    """The time limit of a run was over before it could commit; the work of finished tasks may be kept."""

@@ -14,7 +14,7 @@ from ..engine import Engine
 from ..errors import ConfigError, NotFound
 from ..jobs import index_lookup, writing
 from ..jobs.services import SERVICES, job_of
-from ..options import Options
+from ..options import Options, file_keys
 from ..runs.report import Report
 from ..runs.request import (
     ArchiveRequest,
@@ -173,14 +173,17 @@ class Table:
         *,
         dry_run: bool = False,
         all_or_nothing: bool = False,
+        time_limit: str | None = None,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
         """Execute the plan of `instant`, or else the earliest pending one; `dry_run` only checks and estimates it.
 
-        Groups that other writers have changed are left out; with `all_or_nothing` nothing is committed then.
+        Groups that other writers have changed are left out, and those that would not be finished `time_limit` (as
+        "30m") after the start; with `all_or_nothing` nothing is committed then.
         """
         more = {"instant": instant, "dry_run": dry_run, "all_or_nothing": all_or_nothing}
+        options = _limited(options, time_limit)
         return self._run(ClusteringRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
 
     def cluster(
@@ -189,14 +192,16 @@ class Table:
         retry_last_failed: bool = False,
         publish_late: bool = True,
         all_or_nothing: bool = False,
+        time_limit: str | None = None,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
         """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any.
 
         `publish_late`: writers go on meanwhile; when false, the plan is written first, so that they keep out of its
-        files, as with `--publish first`. `all_or_nothing` as for `execute_clustering`.
+        files, as with `--publish first`. `all_or_nothing` and `time_limit` as for `execute_clustering`.
         """
+        options = _limited(options, time_limit)
         more = {
             "retry_last_failed": retry_last_failed,
             "publish_late": publish_late,
@@ -215,11 +220,17 @@ class Table:
         instant: str | None = None,
         *,
         dry_run: bool = False,
+        time_limit: str | None = None,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Execute the compaction plan of `instant`, or else the earliest pending one; `dry_run` only checks it."""
+        """Execute the compaction plan of `instant`, or else the earliest pending one; `dry_run` only checks it.
+
+        File groups that would not be finished `time_limit` (as "30m") after the start do not begin: then nothing is
+        committed, and the next execution takes over what is finished.
+        """
         more = {"instant": instant, "dry_run": dry_run}
+        options = _limited(options, time_limit)
         return self._run(CompactionRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
 
     def compact(self, *, engine: EngineName | None = None, options: OptionValues | None = None) -> Result:
@@ -392,3 +403,7 @@ class Table:
         return call(
             request, partial(job_of(request), storage=self._storage, **(arguments or {})), self._progress, retries
         )
+
+
+def _limited(options: OptionValues | None, time_limit: str | None) -> OptionValues | None:
+    return options if time_limit is None else {**(options or {}), file_keys.TIME_LIMIT.key: time_limit}

@@ -29,6 +29,7 @@ from ..errors import (
     JobLost,
     LockBusy,
     NothingToDo,
+    TimeOver,
 )
 from ..rollback.execution import drop_requested, pending_rollback
 from ..snapshot import Snapshot, refresh
@@ -212,14 +213,12 @@ class Attempt(AttemptFrame):
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
-        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
+        kept = self._count_done() if isinstance(error, JobLost | TimeOver | KeyboardInterrupt) else 0
         if not kept:
             self._undo(error)
-        elif isinstance(error, JobLost):
-            raise JobLost(
-                f"{error.message}; {kept} finished groups are kept",
-                hint=f"{error.hint}; the next execute does the rest",
-            ) from error
+        elif isinstance(error, JobLost | TimeOver):
+            hint = "; ".join(filter(None, [error.hint, "the next execute does the rest"]))
+            raise type(error)(f"{error.message}; {kept} finished groups are kept", hint=hint) from error
 
     def _count_done(self) -> int:
         """The number of checkpoints of this attempt; 0 when they cannot be listed."""

@@ -6,7 +6,7 @@ from .command import Command
 
 _DOES = "The command does so without this flag, too."
 _SPARK = ("spark_master", "spark_memory")
-_PLAN = ("instant", "parallelism", "memory_per_task", *_SPARK, "retry", "mode", "schedule_only")
+_PLAN = ("instant", "parallelism", "memory_per_task", "time_limit", *_SPARK, "retry", "mode", "schedule_only")
 _CLUSTERING = (*_PLAN, "retry_last_failed", "max_processing_millis", "publish", "all_or_nothing")
 _RETRY_WITH_SPARK = "Try again up to N times, when the store, the lock or Spark fails."
 
@@ -71,6 +71,8 @@ COMMANDS = (
             "many as Spark has cores for.",
             "memory_per_task": "Memory for the log records and rows of one file group, such as 512m "
             "(hudi.services.memory.per.task). Default: what Spark's settings leave for Python.",
+            "time_limit": "Begin no file group that would not be compacted TIME after the start, such as 30m. The next "
+            "compact takes over what is finished, and does the rest (hudi.services.time.limit).",
             "retry": _RETRY_WITH_SPARK,
             "dry_run": "Merge and commit nothing. Say which plan would be executed, and whether its files are "
             "unchanged.",

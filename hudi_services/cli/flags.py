@@ -67,6 +67,13 @@ class Flags:
         metavar="N",
         help="Run at most N tasks at once (hoodie.clustering.max.parallelism). Default: one for each core of Spark.",
     )
+    time_limit: str | None = flag(
+        "--time-limit",
+        keys=(file_keys.TIME_LIMIT,),
+        metavar="TIME",
+        help="Begin no group that would not be finished TIME after the start, such as 30m. Commit the finished groups, "
+        "leave the others to the next plan, and end with exit code 7 (hudi.services.time.limit).",
+    )
     memory_per_task: str | None = flag(
         "--memory-per-task",
         keys=(file_keys.MEMORY_PER_TASK,),

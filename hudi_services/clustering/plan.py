@@ -69,6 +69,13 @@ class PlanRules:
     options: Mapping[str, str] = computed(Options.texts, {})
 
     def __post_init__(self) -> None:
+        if self.sizes.whole_partitions and (not self.sort or self.strategy == "single_file"):
+            scope, columns = clustering_keys.SORT_SCOPE.key, clustering_keys.SORT_COLUMNS.key
+            raise ConfigError(
+                f"{scope}=partition sorts the files of a partition together, and "
+                + (f"the plan strategy {self.strategy} rewrites each by itself" if self.sort else "nothing is sorted"),
+                hint=f"set {columns}, or leave {scope} out" if not self.sort else f"leave {scope} out",
+            )
         if EXECUTIONS[self.execution_strategy].single_files and self.strategy != "single_file":
             execution, strategy = clustering_keys.EXECUTION_STRATEGY_CLASS, clustering_keys.PLAN_STRATEGY_CLASS
             raise ConfigError(

@@ -25,13 +25,15 @@ def _target_file(options: Options) -> int:
 class SizeRules:
     """The sizes of files, groups and plans, in bytes of base files; `small_file_limit` is exclusive.
 
-    `budget` limits the input of a whole plan; None for no limit. `by_gain` puts the groups first that save most files
+    `whole_partitions`: a group has no largest size. `budget` limits the input of a whole plan; None for no limit.
+    `by_gain` puts the groups first that save most files
     for each byte; otherwise groups are ordered by partition, as in Hudi.
     """
 
     target_file: int = computed(_target_file, clustering_keys.TARGET_FILE_BYTES.default)
     small_file_limit: int = value_of(clustering_keys.SMALL_FILE_LIMIT)
     max_group: int = value_of(clustering_keys.MAX_BYTES_PER_GROUP)
+    whole_partitions: bool = value_of(clustering_keys.SORT_SCOPE, lambda one: one == clustering_keys.PARTITION_SCOPE)
     max_groups: int = value_of(clustering_keys.MAX_NUM_GROUPS)
     single_group: bool = value_of(clustering_keys.SINGLE_GROUP)
     by_gain: bool = value_of(clustering_keys.PLAN_ORDER, lambda order: order == "GAIN")
@@ -40,6 +42,8 @@ class SizeRules:
     @property
     def largest_group(self) -> int:
         """The most bytes of a group of several slices; a group larger than the budget would wait for ever."""
+        if self.whole_partitions:
+            return sys.maxsize
         return self.max_group if self.budget is None else min(self.max_group, self.budget)
 
 

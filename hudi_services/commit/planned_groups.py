@@ -5,7 +5,7 @@ completed file alone. A group is dropped when its inputs are no longer the newes
 changed them, when a write in progress updates them, or when a commit that wrote them is being rolled back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from ..errors import ConflictError, HudiServicesError
@@ -98,6 +98,12 @@ class PlannedGroups:
             raise min(all_found, key=lambda error: isinstance(error, StaleInput) is not self._all_or_nothing)
         self.dropped |= found
         return bool(found)
+
+    def leave_out(self, why: Mapping[int, HudiServicesError]) -> None:
+        """Drop groups that are not rewritten; raises one of the errors when none must be, or none is left."""
+        if self._all_or_nothing or not set(self.kept) - set(why):
+            raise next(iter(why.values()))
+        self.dropped |= why
 
 
 class InputsOfGroups:

@@ -105,7 +105,9 @@ def clustering_rewrite(
         return CommitDraft(instant, CLUSTER, written, replaced, delta, computed, expected, merged, rolling=rolling)
 
     unchanged = InputsOfGroups(planned)
-    return Rewrite("clustering", tasks, planned.dropped, unchanged, lambda _, new: new, draft, moves_keys=True)
+    return Rewrite(
+        "clustering", tasks, planned.dropped, unchanged, planned.leave_out, lambda _, new: new, draft, moves_keys=True
+    )
 
 
 def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, str], int]:

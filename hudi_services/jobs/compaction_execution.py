@@ -1,7 +1,7 @@
 """Executes a compaction plan: the tasks, the commit, and their part of the report."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..base_files.new_file import NewFile
@@ -12,7 +12,7 @@ from ..commit.rolling_metadata import RollingMetadata
 from ..compaction.inputs import SlicesComplete, compacted_slices
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex
-from ..errors import NothingToDo
+from ..errors import HudiServicesError, NothingToDo
 from ..metadata.record_index.log_writing import IndexDelta
 from ..model import FileSlice, MergedLogs
 from ..rewriting.rewrite import RewriteResult
@@ -86,4 +86,9 @@ class CompactionExecution(PlanExecution[CompactionRequest]):
             return new.next_of(one, result.logs, MergedLogs.of(one, result.logs))
 
         # The keys stay in their file groups, and so does the record index.
-        return Rewrite(self.name, tasks, {}, unchanged, described, draft, moves_keys=False)
+        return Rewrite(self.name, tasks, {}, unchanged, _needs_all, described, draft, moves_keys=False)
+
+
+def _needs_all(why: Mapping[int, HudiServicesError]) -> None:
+    """A file group of a compaction that is complete must have its base file: later log files belong to that."""
+    raise next(iter(why.values()))

@@ -188,6 +188,13 @@ SORT_COLUMNS = ORDER(
     "",
     "Comma list of columns, each with an optional asc or desc and nulls first or nulls last.",
 )
+GROUP_SCOPE, PARTITION_SCOPE = "GROUP", "PARTITION"
+SORT_SCOPE = ORDER(
+    "hudi.services.clustering.sort.scope",
+    GROUP_SCOPE,
+    "Which rows are sorted together: GROUP, or PARTITION: then the files of a partition are one group, however large.",
+    parse=choice(GROUP_SCOPE, PARTITION_SCOPE),
+)
 LAYOUT_STRATEGY = ORDER(
     "hoodie.layout.optimize.strategy",
     "LINEAR",

@@ -5,7 +5,7 @@ Sources: HoodieStorageConfig, HoodieIndexConfig of Apache Hudi 0.15.0 to 1.2.0.
 
 from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from .option import ANY_VALUE, NEVER, Option, Phase, Section, between
-from .value_types import choice, fraction, integer, memory, size
+from .value_types import choice, fraction, integer, memory, seconds, size
 
 _PARQUET_CODECS = {
     "": "none",
@@ -32,6 +32,15 @@ MAX_PARALLELISM: Option[int | None] = FILES(
     "The largest number of groups, or of tasks of an index build, that run at once; when not set, no limit.",
     parse=integer(1, 1_000_000),
     phase=Phase.WRITE | Phase.INDEX,
+    in_table=NEVER,
+)
+TIME_LIMIT: Option[int | None] = FILES(
+    "hudi.services.time.limit",
+    None,
+    "Time after which a clustering or compaction begins no more groups, for example 30m, from the start of the run on; "
+    "when not set, no limit.",
+    parse=seconds,
+    phase=Phase.WRITE,
     in_table=NEVER,
 )
 MEMORY_PER_TASK: Option[int | None] = FILES(

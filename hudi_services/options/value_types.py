@@ -15,6 +15,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
 _SIZE = re.compile(r"([0-9]{1,19})(?:([kmgt])b?|b)?")
+_TIME = re.compile(r"([0-9]{1,9})([smh])")
 _ENDPOINT = re.compile(r"(https?://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 64 << 20
@@ -93,6 +94,17 @@ def memory(value: str) -> int:
         raise ValueError("is no size, as 512m or 4g")
     if found < LEAST_MEMORY:
         raise ValueError("is less than 64m")
+    return found
+
+
+def seconds(value: str) -> int:
+    """Seconds of a text such as 90s, 30m or 2h."""
+    match = _TIME.fullmatch(value.strip().lower())
+    if match is None:
+        raise ValueError("is no time, as 90s, 30m or 2h")
+    found = int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+    if not 1 <= found <= CENTURY_HOURS * 3600:
+        raise ValueError("is no time that a run may take")
     return found
 
 

@@ -76,9 +76,12 @@ def sample_source(task: SampleTask, write_token: str) -> KeySample | None:
 def ranges_of(task: RewriteTask, form: GroupForm, footer: int, samples: Sequence[KeySample]) -> KeyRanges:
     """The ranges of the new files of a group, which `task` rewrites, by the samples of its sources, in their order.
 
-    There must be one. `footer`: about how many bytes the footer of a new file has. Raises the errors of `RowSorter`.
+    Without a sample there are no rows. `footer`: about how many bytes the footer of a new file has. Raises the errors
+    of `RowSorter`.
     """
     sorter = RowSorter(form.target, task.sort, task.layout)
+    if not samples:
+        return KeyRanges(sorter, pa.table({}), ())
     keys = pa.concat_tables([one.keys for one in samples])
     if sorter.needs_sample:
         sorter.learn(keys)

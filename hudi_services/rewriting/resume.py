@@ -64,12 +64,13 @@ def sorted_group(task: RewriteTask, of: GroupSources, ranges: KeyRanges, first: 
         replace(task, slices=(), file_ids=(file_id,), part=Part(digest, number, of.form, "sorted"))
         for number, file_id in enumerate(ids[: ranges.count])
     )
-    written = at_once(_is_written, files) if task.resumes else []
+    written = at_once(is_written, files) if task.resumes else []
     finished = frozenset(number for number, done in enumerate(written) if done)
     return SortedGroup(ranges, of.sources, files, first, finished)
 
 
-def _is_written(task: RewriteTask) -> bool:
+def is_written(task: RewriteTask) -> bool:
+    """Whether an earlier attempt, or try, has finished the group or part."""
     try:
         _taken_over(task, read_checkpoint(task.storage, task.instant, _digest(task)))
     except HudiServicesError:

@@ -5,6 +5,7 @@ Then an engine has nothing to do but what it had without parts; a divided group 
 """
 
 import heapq
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,9 +16,11 @@ from ..rewriting.key_sample import SampleTask, ranges_of, sample_source
 from ..rewriting.resume import divide_once, rewrite_once, sorted_group, write_once
 from ..rewriting.rewrite import RewriteResult, of_parts
 from ..rewriting.task import RewriteTask
+from ..rewriting.time_limit import TimedTask, has_time, rewrite_in_time
 
 _LEAST_BYTES = 64 << 20
 """Bytes of the old files of a group that is worth dividing."""
+_REWRITE = "rewrite file slices"
 _IDLE = 1.1
 """Groups are divided while the plan takes this many times as long as with all cores at work."""
 
@@ -26,52 +29,78 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The results of groups, in their order; the groups were so many `tasks`."""
+    """The results of groups, by number: those that had no time are not there. They were so many `tasks`."""
 
-    results: list[RewriteResult]
+    results: dict[int, RewriteResult]
     tasks: int
 
 
-def rewrite_groups(engine: Engine, groups: Sequence[RewriteTask], progress: Progress) -> Rewritten:
-    """Rewrite all groups. Raises the first error of a task."""
+def rewrite_groups(
+    engine: Engine, groups: Sequence[RewriteTask], progress: Progress, end: float | None = None
+) -> Rewritten:
+    """Rewrite all groups; no more than have time until `end` (epoch seconds). Raises the first error of a task."""
     chosen = _to_divide(groups, engine.cores)
     chosen_groups = [groups[at] for at in chosen]
     divisions = engine.map(divide_once, chosen_groups, "divide groups", _unseen) if chosen else []
     sources = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupSources)}
-    found, tasks = _sorted_by_tasks(engine, groups, sources, progress) if sources else ({}, 0)
+    found, tasks = _sorted_by_tasks(engine, groups, sources, progress, end) if sources else ({}, 0)
     parts = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupParts)}
-    left = {at: parts[at].tasks if at in parts else (group,) for at, group in enumerate(groups) if at not in found}
+    alone = {at: (group,) for at, group in enumerate(groups) if at not in parts and at not in sources}
+    left = dict(sorted({**alone, **{at: one.tasks for at, one in parts.items()}}.items()))
     flat = [task for some in left.values() for task in some]
-    results = iter(engine.map(rewrite_once, flat, "rewrite file slices", progress) if flat else ())
+    results = iter(_mapped(engine, flat, progress, end))
     for at, some in left.items():
-        done = [next(results) for _ in some]
-        found[at] = done[0] if len(done) == 1 else of_parts(done, parts[at].bytes, parts[at].rows)
-    return Rewritten([found[at] for at in range(len(groups))], tasks + len(flat))
+        done = [one for _ in some if (one := next(results)) is not None]
+        if len(done) == len(some):
+            found[at] = done[0] if len(done) == 1 else of_parts(done, parts[at].bytes, parts[at].rows)
+    return Rewritten(found, tasks + len(flat))
+
+
+def _mapped(
+    engine: Engine, tasks: Sequence[RewriteTask], progress: Progress, end: float | None
+) -> Sequence[RewriteResult | None]:
+    if end is None:
+        return engine.map(rewrite_once, tasks, _REWRITE, progress) if tasks else ()
+    return engine.map(rewrite_in_time, [TimedTask(task, end) for task in tasks], _REWRITE, progress) if tasks else ()
 
 
 def _sorted_by_tasks(
+    engine: Engine,
+    groups: Sequence[RewriteTask],
+    divided: Mapping[int, GroupSources],
+    progress: Progress,
+    end: float | None,
+) -> tuple[dict[int, RewriteResult], int]:
+    """The results of sorted groups, by number, and how many tasks they were: in one exchange, or where the time is
+    limited one after the other."""
+    if end is None:
+        return _exchanged(engine, groups, divided, progress)
+    found: dict[int, RewriteResult] = {}
+    tasks, rate = 0, 0.0
+    for at, of in divided.items():
+        if not has_time(end, of.bytes, rate):
+            continue
+        began = time.monotonic()
+        done, count = _exchanged(engine, groups, {at: of}, progress)
+        rate = max(rate, (time.monotonic() - began) / max(1, of.bytes))
+        found |= done
+        tasks += count
+    return found, tasks
+
+
+def _exchanged(
     engine: Engine, groups: Sequence[RewriteTask], divided: Mapping[int, GroupSources], progress: Progress
 ) -> tuple[dict[int, RewriteResult], int]:
-    """The results of sorted groups, by number, and how many tasks they were; groups without rows are left out."""
-    samples = iter(
-        engine.map(
-            sample_source,
-            [SampleTask(source, len(of.sources)) for of in divided.values() for source in of.sources],
-            "sample the keys",
-            _unseen,
-        )
-    )
+    sampled = [SampleTask(source, len(of.sources)) for of in divided.values() for source in of.sources]
+    samples = iter(engine.map(sample_source, sampled, "sample the keys", _unseen))
     exchanged: dict[int, SortedGroup] = {}
     files = 0
     for at, of in divided.items():
-        sampled = [one for _ in of.sources if (one := next(samples)) is not None]
-        if sampled:
-            ranges = ranges_of(groups[at], of.form, of.footer, sampled)
-            exchanged[at] = sorted_group(groups[at], of, ranges, files)
-            files += ranges.count
+        own = [one for _ in of.sources if (one := next(samples)) is not None]
+        ranges = ranges_of(groups[at], of.form, of.footer, own)
+        exchanged[at] = sorted_group(groups[at], of, ranges, files)
+        files += ranges.count
     exchange = Exchange(tuple(exchanged.values()))
-    if not files:
-        return {}, 0
     sent = engine.labels(exchange.labels).then(send_rows, exchange).divided(files)
     results = iter(sent.results(write_once, exchange, "sort and rewrite file slices", progress))
     found = {}

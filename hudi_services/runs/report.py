@@ -5,6 +5,7 @@ The job fills the report, and ends it with one of `requested`, `completed`, `loo
 """
 
 import enum
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ class Report:
     hint: str = ""
     error: BaseException | None = None
     phase_of_options: Phase = Phase.ANY
+    began: float = field(default_factory=time.time)
+    """Epoch seconds."""
 
     @classmethod
     def start(cls, request: Request) -> "Report":

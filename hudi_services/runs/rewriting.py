@@ -4,7 +4,7 @@ import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
@@ -18,7 +18,7 @@ from ..commit.newest_files import read_ahead
 from ..commit.planned_groups import GroupsDropped
 from ..derived_indexes.expression_index.index import ComputedIndex
 from ..engine import Engine
-from ..errors import HudiServicesError, NotFound
+from ..errors import HudiServicesError, NotFound, TimeOver
 from ..indexing.new_keys import (
     IndexBuilt,
     RecordIndexKnown,
@@ -59,7 +59,8 @@ class Rewrite:
     """A pending plan that rewrites the slices of `tasks`, one task for each group.
 
     `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
-    groups, by number, why they are left out; expectations add to it. `described` says what a new file is in the commit.
+    groups, by number, why they are left out; expectations add to it, and so does `leave_out`, which raises the errors
+    of groups that the plan needs. `described` says what a new file is in the commit.
     `moves_keys` says that the rows get into other file groups.
     """
 
@@ -67,6 +68,7 @@ class Rewrite:
     tasks: Sequence[RewriteTask]
     dropped: Mapping[int, HudiServicesError]
     unchanged: Expectation
+    leave_out: Callable[[Mapping[int, HudiServicesError]], None]
     described: Callable[[RewriteResult, NewFile], NewFile]
     draft: Drafting
     moves_keys: bool
@@ -109,10 +111,22 @@ def carry_out(
             )
     if not rewrite.dropped:
         return report
+    why, total = _why(rewrite.dropped.values()), len(rewrite.tasks)
     return report.partly_done(
-        f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
+        f"{len(rewrite.dropped)} of {total} groups were left out, because {why}",
         hint="no row was touched in these groups; the next plan takes them",
     )
+
+
+def _time_over(run: Run[SparkRequest], late: int, of: int) -> TimeOver:
+    limit = run.options.given(file_keys.TIME_LIMIT.key)[1]
+    return TimeOver(f"the time limit of {limit} was over before {late} of {of} groups could begin")
+
+
+def _why(errors: Iterable[HudiServicesError]) -> str:
+    late = [isinstance(error, TimeOver) for error in errors]
+    reasons = [] if all(late) else ["other writers changed them"]
+    return " or ".join([*reasons, *(["the time limit was over"] if any(late) else [])])
 
 
 def _rewritten(
@@ -124,7 +138,12 @@ def _rewritten(
         begun = {number: task for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped}
         try:
             tasks = [replace(task, resumes=resumes) for task in begun.values()]
-            return dict(zip(begun, _results(runner, tasks, run), strict=True))
+            found = _results(runner, tasks, run)
+            numbers = list(begun)
+            late = [number for at, number in enumerate(numbers) if at not in found]
+            if late:
+                rewrite.leave_out(dict.fromkeys(late, _time_over(run, len(late), len(numbers))))
+            return {numbers[at]: result for at, result in found.items()}
         except NotFound:
             resumes = True
             rewrite.unchanged.check(refresh(attempt.table))
@@ -214,15 +233,17 @@ def add_dropped_groups(
     )
 
 
-def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest]) -> list[RewriteResult]:
-    report = run.report
+def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest]) -> dict[int, RewriteResult]:
+    """The results by the number of the task; those that the time limit did not let begin are not there."""
+    report, limit = run.report, run.options[file_keys.TIME_LIMIT]
+    end = None if limit is None else report.began + limit
     memory = TaskMemory(run.options[file_keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
-        done = rewrite_groups(engine, [replace(task, memory=memory) for task in tasks], run.progress("rewrite"))
+        done = rewrite_groups(engine, [replace(task, memory=memory) for task in tasks], run.progress("rewrite"), end)
     if done.results:
         # Groups that were taken over have no peak.
-        peak = max(result.peak for result in done.results) or None
-        spilled = [result.spilled for result in done.results if result.spilled]
+        peak = max(result.peak for result in done.results.values()) or None
+        spilled = [result.spilled for result in done.results.values() if result.spilled]
         report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, len(spilled), sum(spilled))])
         report.tasks = done.tasks
     return done.results

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed
+from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.jobs import clustering
 from hudi_services.local_pieces import LocalPieces
 from hudi_services.rewriting import division, exchange
@@ -306,3 +307,30 @@ def test_slices_with_log_files_stay_whole(
     assert report.state is RunState.COMPLETED
     assert report.rows.after == len(before)
     assert comparable(table_rows(open_local(path), MEMORY)) == before
+
+
+def test_a_sort_of_whole_partitions(small_groups: None, tmp_path: Path) -> None:
+    """Smaller groups would have files of overlapping ranges."""
+    path = unpack("1.2.0", tmp_path)
+    before = both_views(path)[0]
+    groups = {"hoodie.clustering.plan.strategy.max.bytes.per.group": "6000"}
+    whole = {**groups, **SORT, "hudi.services.clustering.sort.scope": "partition"}
+    parted = clustering.schedule(request(path, Mode.SCHEDULE, {**FILES, **groups, **SORT}, dry_run=True))
+    report = clustered(path, whole)
+    table = open_local(path)
+    partitions = table.view.partitions()
+    assert report.groups == len(partitions) < parted.groups
+    assert all(seen.equals(before) for seen in both_views(path))
+    for partition in partitions:
+        slices = table.view.latest_slices(partition)
+        found = [pq.read_table(path / one.base_file.path)["label"].to_pylist() for one in slices if one.base_file]
+        ranges = sorted((min(labels), max(labels)) for labels in found)
+        assert len(ranges) > 1 and all(one[1] <= other[0] for one, other in pairwise(ranges))
+    (gain,) = [row for row in report.tables["skipping"] if row["column"] == "label"]
+    assert gain["read_after"] / gain["files_after"] < gain["read_before"] / gain["files_before"]
+    for wrong, said in (
+        ({"hudi.services.clustering.sort.scope": "partition"}, "nothing is sorted"),
+        ({**whole, "hoodie.clustering.plan.strategy.class": "single_file"}, "rewrites each by itself"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            clustering.schedule(request(path, Mode.SCHEDULE, wrong))
