@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StorageError,
         SymbolicLink,
         TableNotFound,
+        TimeOver,
         UnsupportedTable,
     )
     from .runs.report import RunState
@@ -59,6 +60,7 @@ __all__ = [
     "SymbolicLink",
     "Table",
     "TableNotFound",
+    "TimeOver",
     "UnsupportedTable",
     "__version__",
     "create",

@@ -233,8 +233,15 @@ class Table:
         options = _limited(options, time_limit)
         return self._run(CompactionRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
 
-    def compact(self, *, engine: EngineName | None = None, options: OptionValues | None = None) -> Result:
-        """Plan a compaction and execute it."""
+    def compact(
+        self,
+        *,
+        time_limit: str | None = None,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Plan a compaction and execute it; `time_limit` as for `execute_compaction`."""
+        options = _limited(options, time_limit)
         return self._run(CompactionRequest, options, self._on(engine), mode=Mode.SCHEDULE_AND_EXECUTE)
 
     def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:

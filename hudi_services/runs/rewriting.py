@@ -118,9 +118,9 @@ def carry_out(
     )
 
 
-def _time_over(run: Run[SparkRequest], late: int, of: int) -> TimeOver:
+def _time_over(run: Run[SparkRequest], groups: int, of: int) -> TimeOver:
     limit = run.options.given(file_keys.TIME_LIMIT.key)[1]
-    return TimeOver(f"the time limit of {limit} was over before {late} of {of} groups could begin")
+    return TimeOver(f"the time limit of {limit} was over before {groups} of {of} groups could begin")
 
 
 def _why(errors: Iterable[HudiServicesError]) -> str:

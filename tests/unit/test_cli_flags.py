@@ -31,6 +31,7 @@ VALUES = {
     "--instant-time": "INSTANT",
     "--instant": "INSTANT",
     "--memory-per-task": "123m",
+    "--time-limit": "30m",
     "--parallelism": "3",
     "--spark-master": "local[3]",
     "--spark-memory": "3g",

@@ -169,7 +169,7 @@ def test_sorted_parts_are_ranges_of_the_order(
     )
     whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
     done = all_divided([task])
-    (result,) = done.results
+    (result,) = done.results.values()
     assert (result.before, result.after) == (whole.before, whole.after)
     assert (result.rows_in, result.bytes_in, result.decoded) == (whole.rows_in, whole.bytes_in, "sorted")
     assert done.tasks > len(result.files) > 0

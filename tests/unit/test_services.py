@@ -52,7 +52,7 @@ METHODS: dict[str, type[Request]] = {
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }
-OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions"}
+OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions", "time_limit"}
 """Arguments that are no field of the request as they are."""
 OTHER_DEFAULTS = {("cluster", "publish_late"): "as the command line, where --publish late is the default"}
 NOT_IN_PYTHON = {
