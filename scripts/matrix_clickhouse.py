@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_services.stores.options import StorageOptions
-from tests.unit.s3_server import s3_server, upload
+from tests.servers.bucket import upload
+from tests.servers.moto import moto
 
 VERSION = "26.9.2"
 _USER = {"access_key_id": "key", "secret_access_key": "secret"}
@@ -38,5 +39,5 @@ class ClickHouse:
 
 @contextmanager
 def clickhouse() -> Iterator[ClickHouse]:
-    with tempfile.TemporaryDirectory() as folder, s3_server(Path(folder)) as endpoint:
-        yield ClickHouse(endpoint)
+    with tempfile.TemporaryDirectory() as folder, moto(Path(folder)) as bucket:
+        yield ClickHouse(bucket.endpoint)

@@ -40,8 +40,15 @@ def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[p
     return {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
 
 
+def name_in_shares(item: pytest.Item) -> str:
+    """What decides in which share of the deep tests this one is: its server, which takes minutes to build where it is
+    missing, so that all tests of one server are in one share; else its id."""
+    server = item.get_closest_marker("server")
+    return item.nodeid if server is None else str(server.args[0])
+
+
 def is_wanted(test: str, *, is_deep: bool) -> bool:
-    """Whether the test with this id runs."""
+    """Whether the test of this name in the shares (see `name_in_shares`) runs."""
     if _SHARE is None or not is_deep:
         return is_deep == (_WANTED == "deep") or _WANTED == "all"
     number, of = map(int, _SHARE.groups())

@@ -29,7 +29,8 @@ from hudi_services.options import lock_keys, resolve
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
-from ..unit.s3_server import s3_server, upload
+from ..servers.bucket import upload
+from ..servers.moto import moto
 from . import ours
 from .conftest import Tables
 from .lock_holder import HudiLock, give_dynamodb, give_s3_client
@@ -69,11 +70,11 @@ _DYNAMODB = {
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of S3 and DynamoDB, with the bucket `lake`."""
-    with s3_server(tmp_path_factory.mktemp("aws")) as endpoint, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**CREDENTIALS, "aws_region": REGION, "aws_endpoint": endpoint}.items():
+    with moto(tmp_path_factory.mktemp("aws")) as bucket, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**CREDENTIALS, "aws_region": REGION, "aws_endpoint": bucket.endpoint}.items():
             patch.setenv(name.upper(), value)
         patch.setenv("AWS_ALLOW_HTTP", "true")
-        yield endpoint
+        yield bucket.endpoint
 
 
 @dataclass(frozen=True)

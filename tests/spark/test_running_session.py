@@ -22,8 +22,9 @@ from hudi_services.cli.app import run
 from hudi_services.runs import group_tasks
 from hudi_services.spark import spark_engine as engine
 from hudi_services.stores.options import StorageOptions
+from tests.servers.bucket import upload
+from tests.servers.moto import moto
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
-from tests.unit.s3_server import s3_server, upload
 from tests.unit.tables import listed_view, open_local, rows, unpack
 
 pytestmark = pytest.mark.spark
@@ -147,8 +148,8 @@ def test_the_examples_of_the_readme_and_the_page(session: SparkSession, tmp_path
 def test_the_options_of_a_store_reach_the_executors(session: SparkSession, tmp_path: Path) -> None:
     """Nothing in the environment tells them of it."""
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1"}
-    with s3_server(tmp_path) as endpoint:
-        options = {"aws_endpoint": endpoint, "allow_http": True, **keys}
+    with moto(tmp_path) as bucket:
+        options = {"aws_endpoint": bucket.endpoint, "allow_http": True, **keys}
         upload(unpack("1.2.0", tmp_path), "s3://lake/table", StorageOptions(options))
         table = hudi_services.open("s3://lake/table", storage_options=options)
         assert table.cluster().state == "completed"

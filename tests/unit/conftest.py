@@ -2,7 +2,7 @@ import functools
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from hudi_services.jobs import clustering
 from hudi_services.runs import config_files
 from hudi_services.runs.request import ClusteringRequest
 
-from ..tiers import is_wanted, one_release_of_each
+from ..servers.started import Servers
+from ..tiers import is_wanted, name_in_shares, one_release_of_each
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
@@ -49,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in ours:
         is_sweep = item.get_closest_marker("sweep") is not None and item in drawn
         is_deep = item.get_closest_marker("deep") is not None or item not in drawn
-        if not is_wanted(item.nodeid, is_deep=is_deep) and not is_sweep:
+        if not is_wanted(name_in_shares(item), is_deep=is_deep) and not is_sweep:
             dropped.add(item)
     config.hook.pytest_deselected(items=list(dropped))
     items[:] = [item for item in items if item not in dropped]
@@ -73,6 +74,13 @@ def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 def nothing_read_yet() -> None:
     """Each test begins as a process does."""
     shared_cache().forget()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Servers of this process."""
+    with Servers(tmp_path_factory.mktemp) as started:
+        yield started
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from ..servers.moto import moto
 from .dict_storage import registered
-from .s3_server import s3_server
 
 QUICK = LockWait(wait_millis=100, retry_wait_millis=10)
 PATIENT = LockWait(wait_millis=20_000, retry_wait_millis=10)
@@ -33,8 +33,8 @@ CREDENTIALS = {"aws_access_key_id": "x", "aws_secret_access_key": "y"}
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a stand-in for S3 and DynamoDB."""
-    with s3_server(tmp_path_factory.mktemp("aws")) as endpoint:
-        yield endpoint
+    with moto(tmp_path_factory.mktemp("aws")) as bucket:
+        yield bucket.endpoint
 
 
 @pytest.fixture(params=["local", "s3"])

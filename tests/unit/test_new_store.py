@@ -20,9 +20,9 @@ from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from ..servers.bucket import upload
 from .dict_storage import Files, registered
 from .rides import FILTERS
-from .s3_server import upload
 from .tables import request, rows_at, unpack
 
 URL, NEW = "dict://lake/rides", "dict://lake/new"

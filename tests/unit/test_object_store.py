@@ -24,10 +24,11 @@ from hudi_services.snapshot import open_snapshot
 from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
+from ..servers.bucket import upload
+from ..servers.moto import moto
 from .archives import unpack_archived
 from .page_examples import demo_table, examples, run_examples
 from .rides import FILTERS
-from .s3_server import s3_server, upload
 from .tables import RELEASES, open_local, request, rows_at, unpack
 
 pytestmark = pytest.mark.threads
@@ -35,8 +36,8 @@ pytestmark = pytest.mark.threads
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with s3_server(tmp_path_factory.mktemp("moto")) as endpoint:
-        yield endpoint
+    with moto(tmp_path_factory.mktemp("moto")) as bucket:
+        yield bucket.endpoint
 
 
 @pytest.fixture(autouse=True)

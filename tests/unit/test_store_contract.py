@@ -5,7 +5,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,19 +25,13 @@ from hudi_services.storage import FileInfo, Storage, check_creates, check_replac
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from ..servers.started import ATOMIC, Servers, deep_on
 from .dict_storage import registered
-from .s3_server import s3_server
 
 pytestmark = pytest.mark.threads
 
 Opener = Callable[[str], Storage]
 """Opens a storage at a place of this name."""
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with s3_server(tmp_path_factory.mktemp("moto")) as endpoint:
-        yield endpoint
 
 
 def _local(request: pytest.FixtureRequest) -> Opener:
@@ -50,11 +44,12 @@ def _local(request: pytest.FixtureRequest) -> Opener:
     return at
 
 
-def _s3(request: pytest.FixtureRequest, **more: str) -> Opener:
-    endpoint = request.getfixturevalue("s3")
-    options = {"endpoint": endpoint, "allow_http": True, "region": "r", "access_key_id": "x", "secret_access_key": "y"}
-    bucket = f"s3a://lake/{uuid.uuid4()}"
-    return lambda name: open_storage(f"{bucket}/{name}", StorageOptions({**options, **more}))
+def _bucket(request: pytest.FixtureRequest, *, server: str, **more: str) -> Opener:
+    servers: Servers = request.getfixturevalue("servers")
+    bucket = servers.bucket(server)
+    options = StorageOptions({**bucket.options_at(bucket.endpoint), **more})
+    place = f"{bucket.url}/{uuid.uuid4()}"
+    return lambda name: open_storage(f"{place}/{name}", options)
 
 
 def _memory(request: pytest.FixtureRequest) -> Opener:
@@ -73,15 +68,24 @@ def _dict(request: pytest.FixtureRequest) -> Opener:
 
 PLACES: dict[str, Callable[[pytest.FixtureRequest], Opener]] = {
     "local": _local,
-    "s3": _s3,
-    "s3 without conditions": partial(_s3, aws_conditional_put="disabled"),
+    "s3": partial(_bucket, server="moto"),
+    "s3 without conditions": partial(_bucket, server="moto", aws_conditional_put="disabled"),
     "memory": _memory,
     "dict": _dict,
+    **{server: partial(_bucket, server=server) for server in ATOMIC},
 }
-everywhere = pytest.mark.parametrize("opened", PLACES, indirect=True)
-atomic = pytest.mark.parametrize("opened", ["local", "memory", "dict"], indirect=True)
+
+
+def places(*names: str) -> pytest.MarkDecorator:
+    """A test in each of these places; those on servers other than moto are deep."""
+    cases = [pytest.param(name, marks=deep_on(name) if name in ATOMIC else ()) for name in names]
+    return pytest.mark.parametrize("opened", cases, indirect=True)
+
+
+everywhere = places(*PLACES)
+atomic = places("local", "memory", "dict", *ATOMIC)
 """moto loses races itself."""
-comparing = pytest.mark.parametrize("opened", ["memory", "dict"], indirect=True)
+comparing = places("memory", "dict", *ATOMIC)
 """Stores that compare and replace in one step."""
 
 

@@ -1,0 +1,124 @@
+"""A proxy before a server that breaks single requests, as a rule of the test says, and tells what it was asked for."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+from urllib.parse import urlsplit
+
+from .proxy import Answer, Request, forward, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """What happens to a request.
+
+    `forwarded`: whether the server gets it. `answer`: what the client gets after `stall` seconds: the server's own
+    answer, half of its body and then the end of the connection, nothing but that end, or this status.
+    """
+
+    forwarded: bool = True
+    answer: Literal["own", "half", "none"] | int = "own"
+    stall: float = 0.0
+
+
+LOST = Break(answer="none")
+"""The server has done it, and the connection ends without an answer."""
+LOST_AS_500 = Break(answer=500)
+"""The server has done it, and something on the way answers that it failed."""
+CUT = Break(answer="half")
+
+
+def refused(status: int) -> Break:
+    """The server is never asked."""
+    return Break(forwarded=False, answer=status)
+
+
+def stalled(seconds: float, *, forwarded: bool) -> Break:
+    """The client waits: for the server's answer, or for the end of the connection."""
+    return Break(forwarded, "own" if forwarded else "none", seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request and what became of it. `number`: how many came before it. `status` is the server's, None where it was
+    not asked."""
+
+    number: int
+    request: Request
+    status: int | None = None
+    broken: Break | None = None
+
+    @property
+    def condition(self) -> str:
+        """`create` for a put only where there is nothing, `replace` for one only of what was seen, else ""."""
+        generation = self.request.header("x-goog-if-generation-match")
+        if self.request.method != "PUT":
+            return ""
+        if self.request.header("if-none-match") == "*" or generation == "0":
+            return "create"
+        return "replace" if self.request.header("if-match") or generation else ""
+
+
+Rule = Callable[[Asked], Break | None]
+"""Says of a request that has just come what happens to it; None: nothing. Called by one thread at a time."""
+
+
+@dataclass
+class BreakingProxy:
+    """Forwards to `server` from `endpoint`; `rule` and `delay`, in seconds for each request, may change at any time."""
+
+    server: str
+    endpoint: str = ""
+    rule: Rule | None = None
+    delay: float = 0.0
+    asked: list[Asked] = field(default_factory=list)
+    _count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reset(self, rule: Rule | None = None) -> None:
+        """Begin anew: nothing was asked, and this is the rule."""
+        with self._lock:
+            self.rule, self.asked, self._count = rule, [], 0
+
+    @property
+    def conditional(self) -> list[Asked]:
+        """The conditional puts so far, in the order in which they came."""
+        with self._lock:
+            return sorted((one for one in self.asked if one.condition), key=lambda one: one.number)
+
+    def _answer(self, request: Request) -> Answer | None:
+        with self._lock:
+            asked = Asked(self._count, request)
+            self._count += 1
+            broken = self.rule(asked) if self.rule is not None else None
+            into = self.asked
+        time.sleep(self.delay)
+        found = forward(request, self.server) if broken is None or broken.forwarded else None
+        with self._lock:
+            into.append(replace(asked, status=None if found is None else found.status, broken=broken))
+        return found if broken is None else _broken(found, broken)
+
+
+def _broken(found: Answer | None, how: Break) -> Answer | None:
+    time.sleep(how.stall)
+    if isinstance(how.answer, int):
+        return Answer(how.answer)
+    if how.answer == "none" or found is None:
+        return None
+    if how.answer == "half":
+        told = tuple(one for one in found.headers if one[0].lower() != "content-length")
+        length = ("Content-Length", str(len(found.body)))
+        return replace(found, headers=(*told, length), body=found.body[: len(found.body) // 2], keeps_length=True)
+    return found
+
+
+@contextmanager
+def breaking_proxy(server: str) -> Iterator[BreakingProxy]:
+    """A proxy before the server at the endpoint `server`, whose URLs may have a path (Azure's account)."""
+    proxy = BreakingProxy(server)
+    with serving(proxy._answer) as endpoint:
+        proxy.endpoint = endpoint + urlsplit(server).path
+        yield proxy

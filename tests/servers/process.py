@@ -1,0 +1,54 @@
+"""A server as a process of the test: started, awaited, and killed at the end."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_LONGEST_START = 60.0
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def running(command: Sequence[object], log: Path, is_ready: Callable[[], object]) -> Iterator[None]:
+    """A context in which the server runs; what it prints goes to `log`. The command may have paths in it.
+
+    It is ready when `is_ready` raises no OSError. Raises RuntimeError, with the end of the log, for one that ends
+    before that or takes a minute.
+    """
+    with log.open("wb") as printed:
+        server = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
+        )
+        try:
+            _await(server, is_ready, log)
+            yield
+        finally:
+            server.kill()
+            server.wait()
+
+
+def _await(server: subprocess.Popen[bytes], is_ready: Callable[[], object], log: Path) -> None:
+    end = time.monotonic() + _LONGEST_START
+    while True:
+        try:
+            is_ready()
+            return
+        except OSError as error:
+            if server.poll() is not None or time.monotonic() > end:
+                said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise RuntimeError(f"{server.args!r} does not serve ({error}):\n{said}") from error
+        time.sleep(0.05)
+
+
+def accepts(port: int) -> None:
+    """Connect to a port; raises OSError when nobody listens."""
+    socket.create_connection(("127.0.0.1", port), timeout=5).close()
