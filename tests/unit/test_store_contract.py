@@ -15,7 +15,7 @@ from typing import Any
 
 import obstore
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import AlreadyExists, ConfigError, CorruptFile, NotFound, StorageError
@@ -74,6 +74,8 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], Opener]] = {
     "dict": _dict,
     **{server: partial(_bucket, server=server) for server in ATOMIC},
 }
+CHANGED = {"azurite": "\\"}
+"""Characters that a store does not keep in names: to Azure a backslash is a slash."""
 
 
 def places(*names: str) -> pytest.MarkDecorator:
@@ -92,6 +94,11 @@ comparing = places("memory", "dict", *ATOMIC)
 @pytest.fixture
 def opened(request: pytest.FixtureRequest) -> Opener:
     return PLACES[request.param](request)
+
+
+@pytest.fixture
+def changed(request: pytest.FixtureRequest) -> str:
+    return CHANGED.get(request.node.callspec.params["opened"], "")
 
 
 @pytest.fixture
@@ -259,7 +266,8 @@ NAME = st.text(
 @everywhere
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(names=st.tuples(NAME, NAME, NAME))
-def test_any_names(opened: Opener, names: tuple[str, str, str]) -> None:
+def test_any_names(opened: Opener, changed: str, names: tuple[str, str, str]) -> None:
+    assume(set(changed).isdisjoint("".join(names)))
     storage, (folder, name, other) = opened(str(uuid.uuid4())), names
     path, target = f"{folder}/{name}", f"{folder}/sub/{other}"
     storage.put(path, b"123")
@@ -484,12 +492,13 @@ def test_one_of_those_who_create_a_file(store: Storage) -> None:
 
 @comparing
 def test_one_of_those_who_saw_a_file_replaces_it(store: Storage) -> None:
+    """Every content is new, as it is in a lease: to S3 the same bytes are the same file (its tags are of them)."""
     store.put("a", b"0")
-    for _ in range(5):
+    for turn in range(5):
         seen = store.head("a")
         assert seen is not None
-        (winner,) = race(lambda number: store.replace("a", b"%d" % number * 1000, seen))  # noqa: B023
-        assert store.read("a") == b"%d" % winner * 1000
+        (winner,) = race(lambda number: store.replace("a", b"%d %d" % (turn, number) * 1000, seen))  # noqa: B023
+        assert store.read("a") == b"%d %d" % (turn, winner) * 1000
 
 
 # ---- a storage as a value
