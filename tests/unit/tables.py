@@ -94,7 +94,11 @@ def merged_rows(path: Path) -> pa.Table:
 
     Log files of writes that were not completed may be in the slices of one view alone (version 6).
     """
-    table = open_local(path)
+    return merged_rows_of(open_local(path))
+
+
+def merged_rows_of(table: Snapshot) -> pa.Table:
+    """As `merged_rows`, of a table in any store."""
     views = [table.view, listed_view(table)]
     found, listed = ([one for of in view.partitions() for one in view.latest_slices(of)] for view in views)
     rows = _merged(table, found)
