@@ -20,9 +20,9 @@ from hudi_services.locking.zookeeper import ZooKeeperProvider, implicit_path
 from hudi_services.options import lock_keys, resolve
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
-from hudi_services.stores.options import StorageOptions
 
 from ..servers.moto import moto
+from ..servers.started import ATOMIC, Servers, deep_on
 from .dict_storage import registered
 
 QUICK = LockWait(wait_millis=100, retry_wait_millis=10)
@@ -37,15 +37,14 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield bucket.endpoint
 
 
-@pytest.fixture(params=["local", "s3"])
-def storage(request: pytest.FixtureRequest, aws: str, tmp_path: Path) -> Storage:
+ON_SERVERS = [pytest.param(server, marks=deep_on(server)) for server in ATOMIC]
+
+
+@pytest.fixture(params=["local", "moto", *ON_SERVERS])
+def storage(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Storage:
     if request.param == "local":
         return open_storage(str(tmp_path))
-    options = StorageOptions({"endpoint": aws, "allow_http": "true", "region": "us-east-1", **_S3_KEYS})
-    return open_storage(f"s3://lake/{tmp_path.name}", options)
-
-
-_S3_KEYS = {"access_key_id": "x", "secret_access_key": "y"}
+    return servers.bucket(request.param).open(tmp_path.name)
 
 
 @pytest.fixture
@@ -109,9 +108,9 @@ def test_the_document_of_a_storage_lock(storage: Storage) -> None:
         assert document(storage)["owner"] != held["owner"]
 
 
-def test_storage_locks_exclude_each_other(tmp_path: Path, aws: str) -> None:
-    options = StorageOptions({"endpoint": aws, "allow_http": "true", "region": "us-east-1", **_S3_KEYS})
-    exclude_each_other(StorageBasedProvider(), open_storage(f"s3://lake/{tmp_path.name}", options))
+@pytest.mark.parametrize("server", ["moto", *ON_SERVERS])
+def test_storage_locks_exclude_each_other(server: str, servers: Servers, tmp_path: Path) -> None:
+    exclude_each_other(StorageBasedProvider(), servers.bucket(server).open(tmp_path.name))
 
 
 def test_a_storage_lock_whose_holder_died(storage: Storage) -> None:

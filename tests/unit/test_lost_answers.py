@@ -205,7 +205,8 @@ def check(place: Place, proxy: BreakingProxy, hows: Sequence[Break], number: int
     puts = proxy.conditional
     assert puts and expected.exit_code == 0
     failed = []
-    for at, how in list(itertools.product(range(len(puts)), hows))[number::of]:
+    cases = [*itertools.product(range(len(puts)), hows)][number::of]
+    for at, how in cases:
         try:
             found = place.run(losing(at, how))
             assert any(one.broken for one in proxy.asked)
@@ -215,7 +216,7 @@ def check(place: Place, proxy: BreakingProxy, hows: Sequence[Break], number: int
             assert found.leases <= expected.leases + 1
         except (HudiServicesError, AssertionError) as error:
             failed.append(f"{puts[at].condition} {puts[at].request.path}, {how.answer}: {error!r}"[:600])
-    assert not failed, "\n".join([f"{len(failed)} of {len(puts)}", *failed])
+    assert not failed, "\n".join([f"{len(failed)} of {len(cases)}", *failed])
 
 
 SERVED = [
