@@ -16,12 +16,13 @@ class Break:
     """What happens to a request.
 
     `forwarded`: whether the server gets it. `answer`: what the client gets after `stall` seconds: the server's own
-    answer, half of its body and then the end of the connection, nothing but that end, or this status.
+    answer, half of its body and then the end of the connection, nothing but that end, or this status with `body`.
     """
 
     forwarded: bool = True
     answer: Literal["own", "half", "none"] | int = "own"
     stall: float = 0.0
+    body: bytes = b""
 
 
 LOST = Break(answer="none")
@@ -31,9 +32,9 @@ LOST_AS_500 = Break(answer=500)
 CUT = Break(answer="half")
 
 
-def refused(status: int) -> Break:
+def refused(status: int, body: bytes = b"") -> Break:
     """The server is never asked."""
-    return Break(forwarded=False, answer=status)
+    return Break(forwarded=False, answer=status, body=body)
 
 
 def stalled(seconds: float, *, forwarded: bool) -> Break:
@@ -105,7 +106,7 @@ class BreakingProxy:
 def _broken(found: Answer | None, how: Break) -> Answer | None:
     time.sleep(how.stall)
     if isinstance(how.answer, int):
-        return Answer(how.answer)
+        return Answer(how.answer, body=how.body)
     if how.answer == "none" or found is None:
         return None
     if how.answer == "half":

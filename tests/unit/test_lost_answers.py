@@ -125,7 +125,7 @@ class Place:
 
     def __init__(self, files: Files, bucket: Bucket, proxy: BreakingProxy, command: Command) -> None:
         name = uuid.uuid4().hex
-        self._proxy = proxy
+        self.proxy = proxy
         self._command = command
         self._files = files
         self._storage = bucket.open(name)
@@ -140,9 +140,9 @@ class Place:
     def run(self, rule: Callable[[Asked], Break | None] | None = None) -> Ended:
         """Run the command on the table as it was prepared; `rule` breaks requests of it."""
         self._begin_anew()
-        self._proxy.reset(rule)
+        self.proxy.reset(rule)
         done = self._command.run(self._behind(options=FILTERS), self._instant)
-        self._proxy.rule = None
+        self.proxy.rule = None
         return self._ended(done)
 
     def _begin_anew(self) -> None:
@@ -167,6 +167,9 @@ class Place:
         return Ended(done.state.value, done.exit_code, found.drop_columns(changing), instants, leases)
 
 
+Placed = Callable[[str, str], Place]
+
+
 def losing(number: int, how: Break) -> Callable[[Asked], Break | None]:
     """The rule by which the conditional put of this number, from 0 on, has no answer."""
     puts = itertools.count()
@@ -187,29 +190,29 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 @pytest.fixture
-def placed(files: Files, servers: Servers) -> Iterator[Callable[[str, str], tuple[Place, BreakingProxy]]]:
-    """A table on a server, for a command, and the proxy before it."""
+def placed(files: Files, servers: Servers) -> Iterator[Placed]:
+    """Places a table on a server, for a command."""
     with ExitStack() as stack:
 
-        def at(server: str, command: str) -> tuple[Place, BreakingProxy]:
+        def at(server: str, command: str) -> Place:
             bucket = servers.bucket(server)
             proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
-            return Place(files, bucket, proxy, COMMANDS[command]), proxy
+            return Place(files, bucket, proxy, COMMANDS[command])
 
         yield at
 
 
-def check(place: Place, proxy: BreakingProxy, hows: Sequence[Break], number: int = 0, of: int = 1) -> None:
+def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> None:
     """Lose the answer of each conditional put in each of these ways, or in every `of`-th case from `number` on."""
     expected = place.run()
-    puts = proxy.conditional
+    puts = place.proxy.conditional
     assert puts and expected.exit_code == 0
     failed = []
     cases = [*itertools.product(range(len(puts)), hows)][number::of]
     for at, how in cases:
         try:
             found = place.run(losing(at, how))
-            assert any(one.broken for one in proxy.asked)
+            assert any(one.broken for one in place.proxy.asked)
             assert (found.state, found.exit_code) == (expected.state, expected.exit_code)
             assert found.rows.equals(expected.rows)
             assert found.instants == expected.instants
@@ -226,11 +229,11 @@ SERVED = [
 
 
 @pytest.mark.parametrize(("server", "command"), [pytest.param(*one, marks=deep_on(one[0])) for one in SERVED])
-def test_every_lost_answer(server: str, command: str, placed: Any) -> None:
-    check(*placed(server, command), (LOST, LOST_AS_500))
+def test_every_lost_answer(server: str, command: str, placed: Placed) -> None:
+    check(placed(server, command), (LOST, LOST_AS_500))
 
 
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_few_lost_answers(command: str, placed: Any) -> None:
-    check(*placed("moto", command), (LOST, LOST_AS_500), [*COMMANDS].index(command), 20)
+def test_a_few_lost_answers(command: str, placed: Placed) -> None:
+    check(placed("moto", command), (LOST, LOST_AS_500), [*COMMANDS].index(command), 20)

@@ -28,13 +28,18 @@ def _begin(together: Barrier) -> None:
     _together = together
 
 
+def _content(key: int, number: int) -> bytes:
+    """What a process writes: at some keys all write the same."""
+    return b"%d" % number * 1000 if key % 3 else b"" if key % 2 else b"the same"
+
+
 def _create(storage: Storage, number: int) -> list[int]:
     """The keys that this process created."""
     won = []
     for key in range(KEYS):
         _together.wait(_LONGEST_WAIT)
         try:
-            storage.create(f"p/{key}", b"%d" % number * 1000)
+            storage.create(f"p/{key}", _content(key, number))
             won.append(key)
         except AlreadyExists:
             pass
@@ -76,7 +81,7 @@ def test_one_creates_a_file(storage: Storage, race: Race) -> None:
     won = race(_create, storage)
     assert Counter(key for keys in won for key in keys) == dict.fromkeys(range(KEYS), 1)
     for number, keys in enumerate(won):
-        assert all(storage.read(f"p/{key}") == b"%d" % number * 1000 for key in keys)
+        assert all(storage.read(f"p/{key}") == _content(key, number) for key in keys)
 
 
 def test_one_replaces_what_all_have_seen(storage: Storage, race: Race) -> None:
