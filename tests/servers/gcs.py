@@ -18,7 +18,7 @@ from hudi_services.stores.options import Value
 
 from .bucket import Bucket
 from .process import accepts, free_port, running
-from .proxy import Answer, Request, forward, serving
+from .proxy import Answer, Headers, Request, forward, serving
 from .tools import go_program
 
 _MODULE, _VERSION = "github.com/fsouza/fake-gcs-server", "v1.56.1"
@@ -43,10 +43,10 @@ def _options_at(endpoint: str) -> dict[str, Value]:
     return {"service_account_key": json.dumps(key), "allow_http": True}
 
 
-def _json_request(method: str, target: str, body: bytes) -> Request:
+def _json_request(method: str, target: str, body: bytes, more: Headers = ()) -> Request:
     # The server knows itself by this name.
     told = (("Host", "127.0.0.1"), ("Content-Type", "application/json"), ("Content-Length", str(len(body))))
-    return Request(method, target, told, body)
+    return Request(method, target, (*told, *more), body)
 
 
 class _XmlUploads:
@@ -104,11 +104,13 @@ class _XmlUploads:
         if generation is not None:
             wanted["ifGenerationMatch"] = generation
         target = f"/upload/storage/v1/b/{bucket}/o?{urlencode(wanted)}"
-        done = forward(_json_request("POST", target, body), self._server)
+        # User metadata is in headers to both.
+        told = tuple(one for one in request.headers if one[0].lower().startswith("x-goog-meta-"))
+        done = forward(_json_request("POST", target, body, told), self._server)
         if done.status != 200:
             return done
-        told = json.loads(done.body)
-        return Answer(200, (("ETag", f'"{told["etag"]}"'), ("x-goog-generation", told["generation"])))
+        made = json.loads(done.body)
+        return Answer(200, (("ETag", f'"{made["etag"]}"'), ("x-goog-generation", made["generation"])))
 
 
 def _xml(name: str, done: Answer = _DONE, **values: str) -> Answer:

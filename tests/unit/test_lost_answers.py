@@ -30,7 +30,7 @@ from hudi_services.stores import open_storage
 
 from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, BreakingProxy, breaking_proxy
 from ..servers.bucket import Bucket
-from ..servers.started import Servers, deep_on
+from ..servers.started import ATOMIC, Servers, deep_on
 from .dead_writes import appended
 from .repairs import DEAD_AT_ONCE
 from .request_scenarios import rows
@@ -104,8 +104,6 @@ COMMANDS = {
     "index-bootstrap": Command(lambda table, _: table.build_index()),
     "rollback": Command(lambda table, ts: table.rollback(ts, options=DEAD_AT_ONCE), _fail_a_write),
 }
-ON_GCS = ("archive", "second archive", "locked write")
-"""What replaces files: there the store compares generations."""
 
 
 @dataclass(frozen=True)
@@ -222,14 +220,9 @@ def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> 
     assert not failed, "\n".join([f"{len(failed)} of {len(cases)}", *failed])
 
 
-SERVED = [
-    *((server, command) for server in ("versitygw",) for command in COMMANDS),
-    *(("gcs", command) for command in ON_GCS),
-]
-
-
-@pytest.mark.parametrize(("server", "command"), [pytest.param(*one, marks=deep_on(one[0])) for one in SERVED])
-def test_every_lost_answer(server: str, command: str, placed: Placed) -> None:
+@pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_lost_answer(command: str, server: str, placed: Placed) -> None:
     check(placed(server, command), (LOST, LOST_AS_500))
 
 

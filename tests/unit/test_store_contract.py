@@ -382,6 +382,24 @@ def test_only_what_was_seen_is_replaced(store: Storage) -> None:
 
 
 @everywhere
+def test_what_was_seen_in_a_listing_is_replaced(store: Storage) -> None:
+    if not store.capabilities.conditional_replace:
+        return
+    listings: list[Callable[[], list[FileInfo] | None]] = [
+        lambda: store.list_tree(""),
+        lambda: store.list_dir("p")[0],
+        lambda: store.list_new("p", set()),
+        lambda: store.list_few("", 1),
+    ]
+    store.put("p/lock", b"expired")
+    for number, listed in enumerate(listings):
+        (seen,) = listed() or []
+        assert store.replace("p/lock", b"%d" % number, seen)
+        assert not store.replace("p/lock", b"again", seen)
+        assert store.read("p/lock") == b"%d" % number
+
+
+@everywhere
 def test_a_file_is_moved(store: Storage) -> None:
     store.put("a/é b.txt", b"1")
     store.move("a/é b.txt", "c/d/é b.txt")
