@@ -28,7 +28,7 @@ from hudi_services.snapshot import open_snapshot
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
-from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, BreakingProxy, breaking_proxy
+from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, BreakingProxy, Rule, breaking_proxy
 from ..servers.bucket import Bucket
 from ..servers.started import ATOMIC, Servers, deep_on
 from .dead_writes import appended
@@ -109,7 +109,7 @@ COMMANDS = {
 @dataclass(frozen=True)
 class Ended:
     """How a run ended: what it said, and the table after it. `instants`: how many files of each kind the timelines
-    have."""
+    have; `leases`: how many files of leases the run made."""
 
     state: str
     exit_code: int
@@ -135,7 +135,7 @@ class Place:
         self._instant = command.prepared(self._direct(options=FILTERS), self._storage)
         self._files = {file.path: self._storage.read(file.path) for file in self._storage.list_tree("")}
 
-    def run(self, rule: Callable[[Asked], Break | None] | None = None) -> Ended:
+    def run(self, rule: Rule | None = None) -> Ended:
         """Run the command on the table as it was prepared; `rule` breaks requests of it."""
         self._begin_anew()
         self.proxy.reset(rule)
@@ -161,17 +161,30 @@ class Place:
             for file in self._storage.list_tree(".hoodie")
             if (parts := INSTANT.fullmatch(file.path))
         )
-        leases = len(self._storage.list_tree(LEASES))
+        leases = len({one.request.path for one in self.proxy.conditional if LEASES in one.request.path})
         return Ended(done.state.value, done.exit_code, found.drop_columns(changing), instants, leases)
 
 
 Placed = Callable[[str, str], Place]
 
 
-def losing(number: int, how: Break) -> Callable[[Asked], Break | None]:
+def losing(number: int, how: Break) -> Rule:
     """The rule by which the conditional put of this number, from 0 on, has no answer."""
     puts = itertools.count()
     return lambda asked: how if asked.condition and next(puts) == number else None
+
+
+def losing_once(how: Break) -> Rule:
+    """The rule by which the first conditional put of each file has no answer."""
+    tries: Counter[str] = Counter()
+
+    def rule(asked: Asked) -> Break | None:
+        if not asked.condition:
+            return None
+        tries[asked.request.path] += 1
+        return how if tries[asked.request.path] == 1 else None
+
+    return rule
 
 
 @pytest.fixture(scope="module")
@@ -209,21 +222,42 @@ def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> 
     cases = [*itertools.product(range(len(puts)), hows)][number::of]
     for at, how in cases:
         try:
-            found = place.run(losing(at, how))
-            assert any(one.broken for one in place.proxy.asked)
-            assert (found.state, found.exit_code) == (expected.state, expected.exit_code)
-            assert found.rows.equals(expected.rows)
-            assert found.instants == expected.instants
-            assert found.leases <= expected.leases + 1
+            same(expected, place, losing(at, how))
         except (HudiServicesError, AssertionError) as error:
             failed.append(f"{puts[at].condition} {puts[at].request.path}, {how.answer}: {error!r}"[:600])
     assert not failed, "\n".join([f"{len(failed)} of {len(cases)}", *failed])
 
 
-@pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+def same(expected: Ended, place: Place, rule: Rule) -> None:
+    """Run the command under the rule, which breaks something: it ends as expected."""
+    found = place.run(rule)
+    assert any(one.broken for one in place.proxy.asked)
+    assert (found.state, found.exit_code) == (expected.state, expected.exit_code)
+    assert found.rows.equals(expected.rows)
+    assert (found.instants, found.leases) == (expected.instants, expected.leases)
+
+
+on_servers = pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+
+
+@on_servers
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_lost_answer(command: str, server: str, placed: Placed) -> None:
     check(placed(server, command), (LOST, LOST_AS_500))
+
+
+@on_servers
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_first_answer_of_every_file_is_lost(command: str, server: str, placed: Placed) -> None:
+    place = placed(server, command)
+    same(place.run(), place, losing_once(LOST_AS_500))
+
+
+@pytest.mark.parametrize("server", [pytest.param("versitygw", marks=deep_on("versitygw"))])
+def test_no_answer_about_a_lease_ever_comes(server: str, placed: Placed) -> None:
+    """Each is waited for, and no other lease is taken meanwhile."""
+    place = placed(server, "compact")
+    same(place.run(), place, lambda asked: LOST_AS_500 if asked.condition and LEASES in asked.request.path else None)
 
 
 @pytest.mark.spread(2)
