@@ -263,4 +263,4 @@ def test_no_answer_about_a_lease_ever_comes(server: str, placed: Placed) -> None
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_few_lost_answers(command: str, placed: Placed) -> None:
-    check(placed("moto", command), (LOST, LOST_AS_500), [*COMMANDS].index(command), 20)
+    check(placed("moto", command), (LOST, LOST_AS_500), [*COMMANDS].index(command), 40)
