@@ -1,7 +1,8 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool cluster copies of one table, in one run: bench.py [--rows N] ...
 
-Three comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
-against our copying; *curve*, what Z-order costs above a linear order.
+Four comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
+against our copying; *curve*, what Z-order costs above a linear order; *group*, one group of `--group-rows` rows (2 GiB)
+on one core and on two.
 
 Hudi runs in a session that is started and warmed up before the clock; our times are those of whole processes, from the
 shell's point of view, so that they include the start of Python and Spark. `job` is our execute without starting and
@@ -16,7 +17,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
 EXECUTION = "hoodie.clustering.execution.strategy.class"
 STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
+TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+GROUP_BYTES = "hoodie.clustering.plan.strategy.max.bytes.per.group"
 COPIERS_NOTE = b"original.created.by"
 """The key in the footers of files that Hudi copied."""
 
@@ -46,11 +49,25 @@ class Case:
     codec: str = "zstd"
     layout: str = "LINEAR"
     copying: bool = False
+    cores: int | None = None
+    """Of our session; None for all."""
+    group: bool = False
+    """Whether all files of a partition are one group, which becomes files of 128 MiB."""
 
     @property
     def options(self) -> dict[str, str]:
         """All but the sort columns."""
-        return {CODEC: self.codec, LAYOUT: self.layout, **({EXECUTION: STREAM_COPY} if self.copying else {})}
+        return {
+            CODEC: self.codec,
+            LAYOUT: self.layout,
+            **({EXECUTION: STREAM_COPY} if self.copying else {}),
+            **self.plan,
+        }
+
+    @property
+    def plan(self) -> dict[str, str]:
+        """The sizes of the plan, where they are not the default."""
+        return {TARGET: str(128 << 20), GROUP_BYTES: str(8 << 30)} if self.group else {}
 
 
 @dataclass(frozen=True)
@@ -106,12 +123,18 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=25, help="files per partition")
     parser.add_argument("--sort", default="driver,pickup_at", help="the columns of the sorted runs")
     parser.add_argument(
-        "--only", action="append", choices=list(comparisons("")), help="this set alone; may be repeated"
+        "--only", action="append", choices=[*comparisons(""), "group"], help="this set alone; may be repeated"
     )
     parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
+    parser.add_argument("--group-rows", type=int, default=27_000_000, help="of the set group")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.folder.resolve(), arguments.memory)
+    if arguments.only in (None, ["group"]):
+        for line in bench.group_lines(arguments.group_rows, arguments.sort):
+            print(line)
+    if arguments.only == ["group"]:
+        return
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
     sets = {n: some for n, some in comparisons(arguments.sort).items() if n in (arguments.only or [n])}
     wanted = [one for some in sets.values() for one in some]
@@ -153,6 +176,24 @@ class Bench:
             for case in cases:
                 self._hudi_case(peer, warm_up, case)
             return {case: _told("Hudi", case, self._hudi_case(peer, table, case)) for case in cases}
+
+    def group_lines(self, rows: int, sort: str) -> Iterator[str]:
+        """One large group: Hudi on two cores, ours on one and two."""
+        table = self.table(rows, 1, 100)
+        size = sum(file.stat().st_size for file in table.glob("day=*/*.parquet"))
+        cases = [Case(columns, group=True) for columns in ("", sort)]
+        hudi = self.hudi(table, cases)
+        yield f"\n{rows:,} rows, 100 files, {size / (1 << 30):.2f} GiB, one group; Hudi {VERSION}, warm; seconds"
+        yield "\n| one group | Hudi, 2 cores | our job, 1 core | 2 cores | | whole process, 1 core | 2 cores | |"
+        yield "|---|---|---|---|---|---|---|---|"
+        for case in cases:
+            one, two = (self.ours(table, replace(case, cores=cores)) for cores in (1, 2))
+            assert one.job and two.job, "both are measured"
+            title = f"sorted by {case.sort}" if case.sort else "unsorted"
+            yield (
+                f"| {title} | {hudi[case].execute:.1f} | {one.job:.1f} | {two.job:.1f} | {two.job / one.job:.2f} "
+                f"| {one.execute:.1f} | {two.execute:.1f} | {two.execute / one.execute:.2f} |"
+            )
 
     def hudi_process(self, table: Path, case: Case) -> float:
         """The seconds of an execution by Hudi with the start and the end of its Spark, as ours are measured."""
@@ -209,8 +250,9 @@ class Bench:
     def ours(self, table: Path, case: Case) -> Times:
         sort = {SORT: case.sort} if case.sort else {}
         with self.copy(table) as path:
-            planned, _ = run("schedule", path, *conf({**sort, LAYOUT: case.layout}))
-            done, report = run("execute", path, *conf({CODEC: case.codec}))
+            planned, _ = run("schedule", path, *conf({**sort, LAYOUT: case.layout, **case.plan}))
+            master = ["--spark-master", f"local[{case.cores}]"] if case.cores else []
+            done, report = run("execute", path, *conf({CODEC: case.codec}), *master)
             return _told(
                 "ours", case, Times(planned, done, job_seconds(report["seconds"]), ", ".join(report["decoded"]))
             )

@@ -94,10 +94,16 @@ class ConditionalPut:
         return None if self.seen is not None and _is_still(self.seen, found.meta) else False
 
 
+def tag_of(meta: Any) -> str:
+    """The ETag of an object, in quotes: the listings of Azure and Google leave them out, and no other answer does."""
+    tag = meta["e_tag"] or ""
+    return f'"{tag}"' if tag and not tag.endswith('"') else tag
+
+
 def _version_of(seen: FileInfo) -> dict[str, str]:
     return {"e_tag": seen.tag, **({"version": seen.version} if seen.version else {})}
 
 
 def _is_still(seen: FileInfo, now: Any) -> bool:
     """Whether an object is the one that was seen; what was seen in a listing may have no version."""
-    return bool(seen.tag == now["e_tag"] and (not seen.version or seen.version == now["version"]))
+    return bool(seen.tag == tag_of(now) and (not seen.version or seen.version == now["version"]))

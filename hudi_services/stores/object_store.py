@@ -19,7 +19,7 @@ from ..schemes import SCHEMES
 from ..storage import FileInfo, StoreCapabilities
 from ..urls import scheme_of
 from .base import BaseStorage
-from .conditional_put import ConditionalPut
+from .conditional_put import ConditionalPut, tag_of
 from .options import StorageOptions
 from .upload import open_output
 
@@ -192,4 +192,4 @@ def _store(url: str, options: StorageOptions | None, *, retries: bool = True) ->
 
 def _info(meta: Any) -> FileInfo:
     millis = int(meta["last_modified"].timestamp() * 1000)
-    return FileInfo(meta["path"], meta["size"], millis, meta.get("e_tag") or "", meta.get("version") or "")
+    return FileInfo(meta["path"], meta["size"], millis, tag_of(meta), meta.get("version") or "")
