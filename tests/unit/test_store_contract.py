@@ -25,6 +25,7 @@ from hudi_services.storage import FileInfo, Storage, check_creates, check_replac
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from ..servers.hdfs import hdfs_server
 from .dict_storage import registered
 from .s3_server import s3_server
 
@@ -64,6 +65,17 @@ def _memory(request: pytest.FixtureRequest) -> Opener:
     return lambda name: open_storage(f"memory:///{number}/{name}")
 
 
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as url:
+        yield url
+
+
+def _hdfs(request: pytest.FixtureRequest) -> Opener:
+    folder = f"{request.getfixturevalue('hdfs')}/{uuid.uuid4()}"
+    return lambda name: open_storage(f"{folder}/{name}")
+
+
 def _dict(request: pytest.FixtureRequest) -> Opener:
     stack = ExitStack()
     stack.enter_context(registered())
@@ -77,11 +89,19 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], Opener]] = {
     "s3 without conditions": partial(_s3, aws_conditional_put="disabled"),
     "memory": _memory,
     "dict": _dict,
+    "hdfs": _hdfs,
 }
-everywhere = pytest.mark.parametrize("opened", PLACES, indirect=True)
-atomic = pytest.mark.parametrize("opened", ["local", "memory", "dict"], indirect=True)
+
+
+def _at(*places: str) -> pytest.MarkDecorator:
+    cases = [pytest.param(one, marks=[pytest.mark.deep] if one == "hdfs" else []) for one in places]
+    return pytest.mark.parametrize("opened", cases, indirect=True)
+
+
+everywhere = _at(*PLACES)
+atomic = _at("local", "memory", "dict", "hdfs")
 """moto loses races itself."""
-comparing = pytest.mark.parametrize("opened", ["memory", "dict"], indirect=True)
+comparing = _at("memory", "dict", "hdfs")
 """Stores that compare and replace in one step."""
 
 
@@ -257,6 +277,8 @@ NAME = st.text(
 @given(names=st.tuples(NAME, NAME, NAME))
 def test_any_names(opened: Opener, names: tuple[str, str, str]) -> None:
     storage, (folder, name, other) = opened(str(uuid.uuid4())), names
+    if storage.root.startswith("hdfs:"):
+        folder, name, other = (one.replace(":", "-") for one in names)
     path, target = f"{folder}/{name}", f"{folder}/sub/{other}"
     storage.put(path, b"123")
     assert storage.list_dir("") == ([], [folder]) and [file.path for file in storage.list_dir(folder)[0]] == [path]
