@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import ConfigError
@@ -99,7 +99,7 @@ class HdfsClient:
 
     def delete(self, path: str, *, with_content: bool = False) -> None:
         """Delete a file, or a folder that is empty; what is not there is success."""
-        with _as_os_errors():
+        with suppress(NotADirectoryError), _as_os_errors():
             self._client.delete(path, with_content)
 
     def make_folder(self, path: str) -> None:
