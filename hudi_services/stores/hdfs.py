@@ -23,6 +23,9 @@ from .options import StorageOptions
 if TYPE_CHECKING:
     from hdfs_native import FileStatus
 
+_NOBODY_ANSWERS = (
+    "host and port are those of fs.defaultFS in core-site.xml, often 8020 or 9000, and not those of the NameNode's page"
+)
 _URL = re.compile(r"([^:]*://[^/]*)(.*)", re.DOTALL)
 
 
@@ -41,7 +44,7 @@ class HdfsStorage(BaseStorage):
 
     @property
     def _client(self) -> HdfsClient:
-        return client_of(self._place, self._options)
+        return client_of(self._place, self._options, self._at(""))
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
@@ -246,6 +249,9 @@ class HdfsStorage(BaseStorage):
         found = self._client.status(path)
         return found is not None and _tag(found) == _tag(file)
 
+    def _way_out(self, said: str) -> str:
+        return _NOBODY_ANSWERS if "no NameNode answers" in said else ""
+
 
 class _Output:
     """A writer of an unfinished file, which is renamed when it is closed."""
@@ -267,8 +273,13 @@ class _Output:
 
     def close(self) -> None:
         with self._storage.errors(self._path):
-            self._raw.close()
-            renamed_once(self._client, self._staged, self._target, self._is_there, overwrite=True)
+            try:
+                self._raw.close()
+                renamed_once(self._client, self._staged, self._target, self._is_there, overwrite=True)
+            except OSError:
+                with suppress(OSError):
+                    self._client.delete(self._staged)
+                raise
 
     def _is_there(self) -> bool:
         found = self._client.status(self._target)

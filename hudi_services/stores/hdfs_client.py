@@ -11,21 +11,22 @@ Methods raise OSError: what the NameNode answered as `Refused` and its kind, the
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ConfigError
 from .options import StorageOptions
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileReader, FileStatus
+    from hdfs_native import Client, FileReader, FileStatus, FileWriter
 
 _DEFAULT_PORT = 8020
 _FEW_TRIES = {"dfs.client.failover.max.attempts": "2"}
 """The first question to a NameNode is answered within seconds, or never: the wrong host or port. The number that Hadoop
 has by default takes three minutes; later questions wait so long for a failover."""
 _FIRST_ANSWER_SECONDS = 20.0
+_T = TypeVar("_T")
 _FAILURE = re.compile(r'(\w+)\((?:"([^"]*)", )?"(.*?)(?:\\n|"\)?$)', re.DOTALL)
 """What hdfs-native says of a failure: its kind, the exception of Java, and the message before the stack of Java."""
 
@@ -37,12 +38,12 @@ class Refused(OSError):
 class HdfsClient:
     """Files and folders by their absolute paths. Threads may share it; a forked process may not."""
 
-    def __init__(self, url: str, options: StorageOptions | None) -> None:
-        """Connects to the NameNode of `url`, which has no path. Raises ConfigError for a URL that the configuration
-        does not resolve, and OSError when nobody answers."""
+    def __init__(self, url: str, options: StorageOptions | None, folder: str) -> None:
+        """Connects to the NameNode of `url`, which has no path, and asks it for a folder. Raises ConfigError for a URL
+        that the configuration does not resolve, and OSError when nobody answers."""
         config = {} if options is None else {name: _text(value) for name, value in options.config.items()}
         try:
-            _first_answer(_opened(url, {**config, **_FEW_TRIES}))
+            _first_answer(_opened(url, {**config, **_FEW_TRIES}), folder)
         except OSError as e:
             if isinstance(e, Refused | PermissionError):
                 raise
@@ -52,16 +53,14 @@ class HdfsClient:
     def status(self, path: str) -> "FileStatus | None":
         """What is at `path`; None where nothing is."""
         try:
-            with _as_os_errors():
-                return self._client.get_file_info(path)
+            return _twice(lambda: self._client.get_file_info(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def entries(self, path: str) -> "list[FileStatus]":
         """What is in a folder; nothing where there is no such folder."""
         try:
-            with _as_os_errors():
-                found = list(self._client.list_status(path))
+            found = _twice(lambda: list(self._client.list_status(path)))
         except (FileNotFoundError, NotADirectoryError):
             return []
         # The listing of a file is the file.
@@ -69,42 +68,52 @@ class HdfsClient:
 
     def open(self, path: str) -> "FileReader":
         try:
-            with _as_os_errors():
-                return self._client.read(path)
+            return _twice(lambda: self._client.read(path))
         except NotADirectoryError as e:
             raise FileNotFoundError(*e.args) from e
 
     def read(self, file: "FileReader", start: int, length: int) -> bytes:
         """Bytes of an open file, which must have them: past its end hdfs-native panics."""
-        with _as_os_errors():
-            return file.read_range(start, length) if length else b""
+        return _twice(lambda: file.read_range(start, length)) if length else b""
 
     def create(self, path: str, block_size: int | None = None) -> IO[bytes]:
-        """A writer of a new file, with the folders above it."""
-        with _as_os_errors():
-            options = hdfs_native().WriteOptions(block_size=block_size)
-            return cast(IO[bytes], _Writer(self._client.create(path, options)))
+        """A writer of a new file of a name that nobody else uses, with the folders above it."""
+        options = hdfs_native().WriteOptions(block_size=block_size)
+
+        def create() -> "FileWriter":
+            try:
+                return self._client.create(path, options)
+            except FileExistsError:
+                # The answer to an earlier try was lost, and with it the writer.
+                self._client.delete(path)
+                return self._client.create(path, options)
+
+        return cast(IO[bytes], _Writer(_twice(create)))
 
     def write(self, path: str, data: bytes, block_size: int) -> None:
-        """A new file, which is not there or empty until it is written."""
-        file = self.create(path, block_size)
-        if data:
-            file.write(data)
-        file.close()
+        """A new file of a name that nobody else uses; it is empty until it is written."""
+
+        def write() -> None:
+            file = self.create(path, block_size)
+            if data:
+                file.write(data)
+            file.close()
+
+        _twice(write)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Rename in one step; raises FileExistsError, and FileNotFoundError for a missing source or folder."""
+        """Rename in one step; raises FileExistsError, and FileNotFoundError for a missing source or folder. After any
+        other error the caller must find out what was done."""
         with _as_os_errors():
             self._client.rename(source, target, overwrite)
 
     def delete(self, path: str, *, with_content: bool = False) -> None:
         """Delete a file, or a folder that is empty; what is not there is success."""
-        with suppress(NotADirectoryError), _as_os_errors():
-            self._client.delete(path, with_content)
+        with suppress(NotADirectoryError):
+            _twice(lambda: self._client.delete(path, with_content))
 
     def make_folder(self, path: str) -> None:
-        with _as_os_errors():
-            self._client.mkdirs(path, create_parent=True)
+        _twice(lambda: self._client.mkdirs(path, create_parent=True))
 
 
 class _Writer:
@@ -127,11 +136,11 @@ _clients: dict[tuple[int, str, StorageOptions | None], HdfsClient] = {}
 because that would wait for them."""
 
 
-def client_of(url: str, options: StorageOptions | None) -> HdfsClient:
-    """The client of this process."""
+def client_of(url: str, options: StorageOptions | None, folder: str) -> HdfsClient:
+    """The client of this process; the first one asks for `folder`."""
     key = (os.getpid(), url, options)
     found = _clients.get(key)
-    return found if found is not None else _clients.setdefault(key, HdfsClient(url, options))
+    return found if found is not None else _clients.setdefault(key, HdfsClient(url, options, folder))
 
 
 def hdfs_native() -> Any:
@@ -159,13 +168,15 @@ def _opened(url: str, config: dict[str, str]) -> "Client":
     )
 
 
-def _first_answer(client: "Client") -> None:
+def _first_answer(client: "Client", folder: str) -> None:
     """Raise OSError when no NameNode answers soon."""
     failures: list[BaseException] = []
 
     def ask() -> None:
         try:
-            client.get_file_info("/")
+            client.get_file_info(folder)
+        except FileNotFoundError:
+            return
         except Exception as e:
             failures.append(e)
 
@@ -177,6 +188,19 @@ def _first_answer(client: "Client") -> None:
     with _as_os_errors():
         for failure in failures:
             raise failure
+
+
+def _twice(ask: Callable[[], _T]) -> _T:
+    """What `ask` gives; it is asked again where the connection broke before the answer: hdfs-native does that only
+    before a request is sent."""
+    try:
+        with _as_os_errors():
+            return ask()
+    except (Refused, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError):
+        raise
+    except OSError:
+        with _as_os_errors():
+            return ask()
 
 
 @contextmanager
