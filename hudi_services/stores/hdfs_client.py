@@ -11,6 +11,7 @@ Methods raise OSError: what the NameNode answered as `Refused` and its kind, the
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -26,6 +27,8 @@ _FEW_TRIES = {"dfs.client.failover.max.attempts": "2"}
 """The first question to a NameNode is answered within seconds, or never: the wrong host or port. The number that Hadoop
 has by default takes three minutes; later questions wait so long for a failover."""
 _FIRST_ANSWER_SECONDS = 20.0
+_PAUSES = (0.1, 1.0)
+"""Seconds after which a question is asked again whose answer was lost."""
 _T = TypeVar("_T")
 _FAILURE = re.compile(r'(\w+)\((?:"([^"]*)", )?"(.*?)(?:\\n|"\)?$)', re.DOTALL)
 """What hdfs-native says of a failure: its kind, the exception of Java, and the message before the stack of Java."""
@@ -53,14 +56,14 @@ class HdfsClient:
     def status(self, path: str) -> "FileStatus | None":
         """What is at `path`; None where nothing is."""
         try:
-            return _twice(lambda: self._client.get_file_info(path))
+            return _asked(lambda: self._client.get_file_info(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def entries(self, path: str) -> "list[FileStatus]":
         """What is in a folder; nothing where there is no such folder."""
         try:
-            found = _twice(lambda: list(self._client.list_status(path)))
+            found = _asked(lambda: list(self._client.list_status(path)))
         except (FileNotFoundError, NotADirectoryError):
             return []
         # The listing of a file is the file.
@@ -68,13 +71,13 @@ class HdfsClient:
 
     def open(self, path: str) -> "FileReader":
         try:
-            return _twice(lambda: self._client.read(path))
+            return _asked(lambda: self._client.read(path))
         except NotADirectoryError as e:
             raise FileNotFoundError(*e.args) from e
 
     def read(self, file: "FileReader", start: int, length: int) -> bytes:
         """Bytes of an open file, which must have them: past its end hdfs-native panics."""
-        return _twice(lambda: file.read_range(start, length)) if length else b""
+        return _asked(lambda: file.read_range(start, length)) if length else b""
 
     def create(self, path: str, block_size: int | None = None) -> IO[bytes]:
         """A writer of a new file of a name that nobody else uses, with the folders above it."""
@@ -88,7 +91,7 @@ class HdfsClient:
                 self._client.delete(path)
                 return self._client.create(path, options)
 
-        return cast(IO[bytes], _Writer(_twice(create)))
+        return cast(IO[bytes], _Writer(_asked(create)))
 
     def write(self, path: str, data: bytes, block_size: int) -> None:
         """A new file of a name that nobody else uses; it is empty until it is written."""
@@ -99,7 +102,7 @@ class HdfsClient:
                 file.write(data)
             file.close()
 
-        _twice(write)
+        _asked(write)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Rename in one step; raises FileExistsError, and FileNotFoundError for a missing source or folder. After any
@@ -110,10 +113,10 @@ class HdfsClient:
     def delete(self, path: str, *, with_content: bool = False) -> None:
         """Delete a file, or a folder that is empty; what is not there is success."""
         with suppress(NotADirectoryError):
-            _twice(lambda: self._client.delete(path, with_content))
+            _asked(lambda: self._client.delete(path, with_content))
 
     def make_folder(self, path: str) -> None:
-        _twice(lambda: self._client.mkdirs(path, create_parent=True))
+        _asked(lambda: self._client.mkdirs(path, create_parent=True))
 
 
 class _Writer:
@@ -190,17 +193,19 @@ def _first_answer(client: "Client", folder: str) -> None:
             raise failure
 
 
-def _twice(ask: Callable[[], _T]) -> _T:
+def _asked(ask: Callable[[], _T]) -> _T:
     """What `ask` gives; it is asked again where the connection broke before the answer: hdfs-native does that only
     before a request is sent."""
-    try:
-        with _as_os_errors():
-            return ask()
-    except (Refused, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError):
-        raise
-    except OSError:
-        with _as_os_errors():
-            return ask()
+    for pause in _PAUSES:
+        try:
+            with _as_os_errors():
+                return ask()
+        except (Refused, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError):
+            raise
+        except OSError:
+            time.sleep(pause)
+    with _as_os_errors():
+        return ask()
 
 
 @contextmanager
