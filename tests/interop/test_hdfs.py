@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.codecs.clustering_plan import decode_requested_replace
+from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
 from ..servers.hdfs import hdfs_server
@@ -95,6 +96,11 @@ def planned_files(url: str) -> list[str]:
     return sorted(one.data_file for one in plan.slices)
 
 
+def _files_of_every_folder(store: Storage) -> list[str]:
+    """A file of each folder of the table."""
+    return list({file.path.rpartition("/")[0]: file.path for file in store.list_tree("")}.values())
+
+
 def test_in_turns(peer: Peer, lake: str, tmp_path: Path) -> None:
     url = f"{lake}/lake/rides"
     table = Table(peer, url, tmp_path)
@@ -137,4 +143,17 @@ def test_in_turns(peer: Peer, lake: str, tmp_path: Path) -> None:
     ours.run("archive", url, options={"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}).ok()
     table.by_hudi(50, 120)
     table.check()
-    assert open_storage(url).list_staged() == []
+
+    # What killed processes leave is in nobody's way.
+    store = open_storage(url)
+    assert store.list_staged() == []
+    left = [f"{path}#{number:020}" for number, path in enumerate(_files_of_every_folder(store))]
+    left.append(".hoodie/timeline/history/._version_.replaced#00000000000000000001/_version_#00000000000000000002")
+    for path in left:
+        store.put(path, b"a part")
+    assert [file.path for file in store.list_staged()] == sorted(left)
+    table.by_hudi(20, 130)
+    table.by_us(10, 140)
+    ours.run("compact", url, "--mode", "scheduleAndExecute", options=EACH_DELTA_COMMIT).ok()
+    table.by_hudi(0, 20)
+    table.check()

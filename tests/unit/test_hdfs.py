@@ -43,7 +43,7 @@ on_a_server = pytest.mark.deep
 
 PROCESSES = 16
 THREADS = 8
-KEYS = 20
+KEYS = 300
 
 
 @pytest.fixture(scope="module")
