@@ -75,7 +75,7 @@ def check_url(url: str, what: str = "the URL") -> None:
         raise ConfigError(
             f"{what} ({scheme}:) holds a port, and a bucket has none",
             hint="leave it out of the URL: the endpoint of the store comes from the environment, as "
-            "AWS_ENDPOINT=http://host:port, or from storage_options",
+            "AWS_ENDPOINT=http://minio:9000, or from storage_options",
         )
     if found:
         raise ConfigError(

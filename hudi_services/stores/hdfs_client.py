@@ -167,7 +167,7 @@ def _opened(url: str, config: dict[str, str]) -> "Client":
         return cast("Client", hdfs_native().Client(f"{url}:{_DEFAULT_PORT}", config))
     raise ConfigError(
         f"{url} names no NameNode: {_told(said)[1]}",
-        hint="set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, or write hdfs://host:port/path",
+        hint="set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, or write hdfs://namenode:8020/path",
     )
 
 

@@ -32,6 +32,7 @@ from hudi_services.storage import Storage
 from hudi_services.stores import hdfs_replacement, open_storage
 from hudi_services.stores.hdfs_client import HdfsClient
 from hudi_services.stores.options import StorageOptions
+from hudi_services.urls import message_without_secrets
 
 from ..servers.hdfs import hdfs_server
 from ..servers.lossy_rpc import LossyRpc, lossy_rpc
@@ -156,6 +157,7 @@ def test_a_url_that_the_configuration_does_not_resolve(tmp_path: Path, monkeypat
         with pytest.raises(ConfigError, match="names no NameNode: No ") as told:
             open_storage(url).list_dir("")
         assert "HADOOP_CONF_DIR" in told.value.hint
+        assert "hdfs://namenode:8020/path" in message_without_secrets(told.value.hint)
 
 
 @on_a_server
