@@ -7,6 +7,8 @@ BUCKET = r"[^@:]*"
 CONTAINER_AT_ACCOUNT = r"[^@:]*(@[^@:]*)?"
 """container@account.dfs.core.windows.net: the part before the @ is no user."""
 HOST = r"[^@]*"
+HOST_AND_PORT = r"(\[[0-9A-Fa-f:.]*\]|[^@:\[\]]*)(:[0-9]{1,5})?"
+"""A host or a name service; what follows its colon is a port when it is a number, and else a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,14 @@ class Scheme:
 
 
 _LOCAL = "hudi_services.stores.local:LocalStorage"
+_HDFS = "hudi_services.stores.hdfs:HdfsStorage"
 _OBJECTS = "hudi_services.stores.object_store:ObjectStorage"
 
 SCHEMES: dict[str, Scheme] = {
     "": Scheme(_LOCAL, "file", takes_options=False),
     "file": Scheme(_LOCAL, "file", HOST, takes_options=False),
+    "hdfs": Scheme(_HDFS, "hdfs", HOST_AND_PORT),
+    "viewfs": Scheme(_HDFS, "viewfs", HOST_AND_PORT),
     "s3": Scheme(_OBJECTS, "s3"),
     "s3a": Scheme(_OBJECTS, "s3"),
     "s3n": Scheme(_OBJECTS, "s3"),

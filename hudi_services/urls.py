@@ -9,7 +9,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from .errors import ConfigError
-from .schemes import BUCKET, SCHEMES
+from .schemes import HOST_AND_PORT, SCHEMES
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _WHOLE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://).*", re.DOTALL)
@@ -19,7 +19,8 @@ _SCHEME_AND_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):.*@", re.DOTALL)
 _LONGEST_SCHEME = 30
 _SCHEME_AT_END = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _UP_TO_BLANK = re.compile(r"[^\s'\"<>]*")
-_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]*\]|[^@:]*)(:[0-9]{1,5})?")
+_HOST_AND_PORT = re.compile(HOST_AND_PORT)
+_PORT = "a port"
 _LOCAL_HOSTS = ("", "localhost")
 
 
@@ -70,6 +71,12 @@ def check_url(url: str, what: str = "the URL") -> None:
         _check_path(url, what)
         return
     found = _more_than_a_place(url, scheme)
+    if found == _PORT:
+        raise ConfigError(
+            f"{what} ({scheme}:) holds a port, and a bucket has none",
+            hint="leave it out of the URL: the endpoint of the store comes from the environment, as "
+            "AWS_ENDPOINT=http://minio:9000, or from storage_options",
+        )
     if found:
         raise ConfigError(
             f"{what} ({scheme}:) holds {found}, which would end up in plans and reports",
@@ -176,11 +183,16 @@ def _more_than_a_place(url: str, scheme: str) -> str:
         return "a query"
     if "#" in url:
         return "a fragment"
-    # A password may have a slash, which ends the authority.
+    # A password may have a slash, which ends the authority, and digits before it.
     authority = re.split(r"[/\\]", url.partition("://")[2], maxsplit=1)[0]
-    return "" if _is_place(scheme, authority) else "a user name or password"
+    has_port = ":" in authority and _HOST_AND_PORT.fullmatch(authority) is not None
+    if has_port and "@" in url:
+        return "a port and an at sign, as a password may"
+    if _is_place(scheme, authority):
+        return ""
+    return _PORT if has_port else "a user name or password"
 
 
 def _is_place(scheme: str, authority: str) -> bool:
     """Whether what is between `scheme://` and the path names a place and nothing else."""
-    return re.fullmatch(SCHEMES[scheme].authority if scheme in SCHEMES else BUCKET, authority) is not None
+    return re.fullmatch(SCHEMES[scheme].authority if scheme in SCHEMES else HOST_AND_PORT, authority) is not None

@@ -5,7 +5,7 @@
     .hoodie/.locks/hudi_services/<action>-<ts>.<n>.json     lease
     .hoodie/.hudi_services/clustering-<ts>/**               checkpoints of finished groups
     .hoodie/.hudi_services/staged-<ts>/**                   new files that wait for the commit
-    <any file>#<n>                                          upload, on local storage
+    <any file>#<n>                                          unfinished file, on local storage and HDFS
 
 Readers ignore all of them.
 """

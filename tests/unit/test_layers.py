@@ -69,6 +69,7 @@ DOORS = {
     "typer": ("cli/",),
     "rich": ("cli/",),
     "obstore": ("stores/",),
+    "hdfs_native": ("stores/",),
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),

@@ -228,7 +228,7 @@ def test_a_table_that_hudi_wrote(tmp_path: Path) -> None:
 
 
 def test_schemes_that_nobody_has_a_row_for() -> None:
-    for scheme in ("dict", "hdfs"):
+    for scheme in ("dict", "ofs"):
         with pytest.raises(ConfigError, match=f"the scheme of {scheme}://lake/rides is not supported") as told:
             open_storage(f"{scheme}://lake/rides")
         assert "s3:" in told.value.hint and "dict:" not in told.value.hint

@@ -5,7 +5,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ from hudi_services.storage import FileInfo, Storage, check_creates, check_replac
 from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions
 
+from ..servers.hdfs import hdfs_server
 from ..servers.started import ATOMIC, Servers, deep_on
 from .dict_storage import registered
 
@@ -59,6 +60,17 @@ def _memory(request: pytest.FixtureRequest) -> Opener:
     return lambda name: open_storage(f"memory:///{number}/{name}")
 
 
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as url:
+        yield url
+
+
+def _hdfs(request: pytest.FixtureRequest) -> Opener:
+    folder = f"{request.getfixturevalue('hdfs')}/{uuid.uuid4()}"
+    return lambda name: open_storage(f"{folder}/{name}")
+
+
 def _dict(request: pytest.FixtureRequest) -> Opener:
     stack = ExitStack()
     stack.enter_context(registered())
@@ -73,6 +85,7 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], Opener]] = {
     "memory": _memory,
     "dict": _dict,
     **{server: partial(_bucket, server=server) for server in ATOMIC},
+    "hdfs": _hdfs,
 }
 CHANGED = {"azurite": "\\"}
 """Characters that a store does not keep in names: to Azure a backslash is a slash."""
@@ -80,14 +93,14 @@ CHANGED = {"azurite": "\\"}
 
 def places(*names: str) -> pytest.MarkDecorator:
     """A test in each of these places; those on servers other than moto are deep."""
-    cases = [pytest.param(name, marks=deep_on(name) if name in ATOMIC else ()) for name in names]
+    cases = [pytest.param(name, marks=deep_on(name) if name in (*ATOMIC, "hdfs") else ()) for name in names]
     return pytest.mark.parametrize("opened", cases, indirect=True)
 
 
 everywhere = places(*PLACES)
-atomic = places("local", "memory", "dict", *ATOMIC)
+atomic = places("local", "memory", "dict", *ATOMIC, "hdfs")
 """moto loses races itself."""
-comparing = places("memory", "dict", *ATOMIC)
+comparing = places("memory", "dict", *ATOMIC, "hdfs")
 """Stores that compare and replace in one step."""
 
 
@@ -269,6 +282,8 @@ NAME = st.text(
 def test_any_names(opened: Opener, changed: str, names: tuple[str, str, str]) -> None:
     assume(set(changed).isdisjoint("".join(names)))
     storage, (folder, name, other) = opened(str(uuid.uuid4())), names
+    if storage.root.startswith("hdfs:"):
+        folder, name, other = (one.replace(":", "-") for one in names)
     path, target = f"{folder}/{name}", f"{folder}/sub/{other}"
     storage.put(path, b"123")
     assert storage.list_dir("") == ([], [folder]) and [file.path for file in storage.list_dir(folder)[0]] == [path]

@@ -33,6 +33,12 @@ WITH_SECRETS = [
     f"wasbs://a@{SECRET}@account.blob.core.windows.net/rides",
     f"https://user:{SECRET}@host/rides",
     f"hdfs://user:{SECRET}@host/rides",
+    f"hdfs://host:{SECRET}/rides",
+    f"hdfs://user:12/{SECRET}@host/rides",
+    f"s3://KEY:12/{SECRET}@bucket/rides",
+    f"s3://bucket:{SECRET}/rides",
+    f"hdfs://host:8020:{SECRET}/rides",
+    f"hdfs://host:123456{SECRET}/rides",
     f"file://user:{SECRET}@host/rides",
     f"file:///rides?{SECRET}",
     f"s3://[{SECRET}:@/",
@@ -62,6 +68,11 @@ PLACES = [
     "s3://bucket/a@b:c/d",
     "s3a://bucket",
     "gs://bucket/rides",
+    "hdfs://namenode:8020/data/rides",
+    "hdfs://[::1]:8020/data/rides",
+    "hdfs://nameservice/data/a b",
+    "hdfs:///data/rides",
+    "viewfs://cluster/data/rides",
     "abfss://container@account.dfs.core.windows.net/rides",
 ]
 
@@ -111,6 +122,14 @@ def test_places_are_taken(url: str) -> None:
     assert without_secrets(url) == url
     open_storage(url)
     assert resolve([("x", {lock_keys.LOCK_FOLDER.key: url})])[lock_keys.LOCK_FOLDER] == url
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "az"])
+def test_a_bucket_has_no_port(scheme: str) -> None:
+    for take in (check_url, open_storage):
+        with pytest.raises(ConfigError, match="holds a port, and a bucket has none") as told:
+            take(f"{scheme}://minio:9000/lake/rides")
+        assert "AWS_ENDPOINT=http://minio:9000" in message_without_secrets(told.value.hint)
 
 
 def test_the_host_of_a_file_url_is_not_dropped() -> None:
