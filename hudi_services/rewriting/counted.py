@@ -6,13 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from ..base_files.slices import CheckedTables, Segment, SliceReader
+from ..codecs.row_hash import all_row_hashes
 from ..errors import CheckFailed
 from ..parquet.file_schema import FileSchema
-from ..rows.conservation import Checksum, checksum
+from ..rows.conservation import Checksum, checksum, sum_of
 from ..rows.conversion_check import ConversionCheck
 from ..rows.file_output import CHECK, Stopwatch
 from ..rows.file_sizing import segments_of
 from .columns import Columns
+
+HASH = "hudi_services hash"
+"""The column of the hashes of rows that are handed on."""
 
 
 class CountedSlice:
@@ -40,7 +44,7 @@ class CountedSlice:
         self._clock = clock
         self._segments = tuple(segments)
         self._left = deque(self._segments)
-        self._is_begun = self._is_done = False
+        self._is_begun = self._is_done = self._keeps_hashes = False
         self._check = ConversionCheck(reader.full_path, reader.schema, target, reader.schema.columns_of(columns.kept))
         self._checked: CheckedTables | None = None
         self._pieces: Iterator[pa.Table] = iter(())
@@ -54,6 +58,11 @@ class CountedSlice:
         else:
             for one in [*self._left]:
                 yield from self.take(one)
+
+    def hashed(self) -> Iterator[pa.Table]:
+        """As `tables`, the first time, with the hash of each row in the column `HASH`."""
+        self._keeps_hashes = True
+        return self.tables()
 
     def values(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of all rows that are wanted, in the raw form of the target; they are not counted."""
@@ -115,10 +124,13 @@ class CountedSlice:
 
     def _count(self, piece: tuple[pa.Table, pa.Table]) -> pa.Table:
         with self._clock.phase(CHECK):
-            rows = self._check.rows(*piece)
-            if not self._tables().merges:
-                self.counted += checksum(rows)
-        return piece[1]
+            rows, merges = self._check.rows(*piece), self._tables().merges
+            if not self._keeps_hashes:
+                self.counted += Checksum() if merges else checksum(rows)
+                return piece[1]
+            hashes = all_row_hashes(piece[1] if merges else rows)
+            self.counted += Checksum() if merges else sum_of(hashes)
+            return piece[1].append_column(HASH, pa.array(hashes))
 
     def _complete(self) -> None:
         """Read and count the rest of the segment that is read."""

@@ -1,8 +1,9 @@
 """Sorting a group by several tasks: sources send each row to the task of its range of keys, which writes one new file.
 
-A source counts the rows that it reads, as an undivided rewrite does, and those that it sends to each file; both must be
-the same. It tells each file what it was sent, after all rows. The task of the file compares that with the rows which it
-reads back from storage, and knows how many sources there are: so nothing is lost or doubled on the way unseen.
+A source counts the rows that it reads, as an undivided rewrite does. The hash of a row stays with it until it is sent:
+a source adds them up for each file, and all that it has sent must be what it has read. It tells each file what it was
+sent, after all rows. The task of the file compares that with the rows which it reads back from storage, and knows how
+many sources there are: so nothing is lost, doubled or changed on the way unseen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,11 @@ import pyarrow as pa
 from ..errors import CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
-from ..rows.conservation import Checksum, checksum
+from ..rows.conservation import Checksum, sum_of
 from ..rows.external_sort import ExternalSort, with_own_dictionaries
 from ..rows.file_output import CHECK, Stopwatch
 from ..rows.key_ranges import KeyRanges
+from .counted import HASH
 from .data_skipping import column_bounds
 from .group import Group
 from .key_sample import first_number
@@ -93,7 +95,7 @@ def _send(to: SortedGroup, task: RewriteTask) -> Labelled:
     group, sent = Group(task), [Checksum()] * to.ranges.count
     assert task.part is not None, "a source is a part"
     number, first = task.part.number, first_number(task)
-    for tables in _gathered(group.tables(), min(task.memory.run, _SENT_BYTES)):
+    for tables in _gathered(group.hashed(), min(task.memory.run, _SENT_BYTES)):
         rows = sum(table.num_rows for table in tables)
         with group.clock.phase("sort"):
             divided = to.ranges.divided(tables, first)
@@ -102,10 +104,10 @@ def _send(to: SortedGroup, task: RewriteTask) -> Labelled:
             if not table.num_rows:
                 continue
             with group.clock.phase(CHECK):
-                sent[at] += checksum(table)
+                sent[at] += sum_of(table.column(HASH).to_numpy())
             if at not in to.written:
                 with group.clock.phase("send"):
-                    own = with_own_dictionaries(table)
+                    own = with_own_dictionaries(table.drop_columns([HASH]))
                 yield (to.first + at, number), own
     before = group.counted()
     if sum(sent, start=Checksum()) != before:

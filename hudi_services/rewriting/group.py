@@ -137,6 +137,10 @@ class Group:
         """All rows, in pieces, in the raw form of the target; may be called again."""
         return chain.from_iterable(self._slices[reader].tables() for reader in self.readers)
 
+    def hashed(self) -> Iterator[pa.Table]:
+        """As `tables`, once, with the hash of each row in the column `HASH`."""
+        return chain.from_iterable(self._slices[reader].hashed() for reader in self.readers)
+
     def values(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of all rows, in pieces, for whoever must know them before the rows are written."""
         return chain.from_iterable(self._slices[reader].values(columns) for reader in self.readers)

@@ -5,7 +5,7 @@ rows, which are written to memory, to know how many bytes rows take along the or
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,23 +37,31 @@ def first_number(source: RewriteTask) -> int:
 class KeySample:
     """The sample of one source. `keys`: the sort columns of every so many, each of which stands for `each` rows.
 
-    `numbers`: those of the rows in the group. `whole`: a few whole rows. `stored`: about how many bytes all rows of the
-    source have as they will be stored.
+    `numbers`: those of the rows in the group. `whole`: a few whole rows, None where none were wanted. `bytes`: those of
+    the rows of the source as they are stored; `stored`: as they will be stored, about, 0.0 without whole rows.
     """
 
     keys: pa.Table
     numbers: Numbers
     each: int
-    whole: pa.Table
-    stored: float
+    bytes: int
+    whole: pa.Table | None = None
+    stored: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampleTask:
-    """A source, one of so many of its group."""
+    """A source, one of so many of its group. `whole`: whether whole rows are wanted of it, too."""
 
     source: RewriteTask
     of: int
+    whole: bool
+
+    @classmethod
+    def of_group(cls, sources: Sequence[RewriteTask]) -> "list[SampleTask]":
+        """The tasks of all sources of a group."""
+        step = max(1, len(sources) // _ROW_GROUPS)
+        return [cls(source, len(sources), number % step == 0) for number, source in enumerate(sources)]
 
 
 def sample_source(task: SampleTask, write_token: str) -> KeySample | None:
@@ -69,8 +77,12 @@ def sample_source(task: SampleTask, write_token: str) -> KeySample | None:
         keys.append(plain(take_table(table, at)))
         numbers.append(first_number(group.task) + seen + at)
         seen += table.num_rows
+    size = sum(one.facts.compressed_bytes for one in group.stored) + group.merged_bytes
+    found = KeySample(pa.concat_tables(keys), np.concatenate(numbers), step, size)
+    if not task.whole:
+        return found
     sample = sample_of(group, max(1, _ROW_GROUPS // of))
-    return KeySample(pa.concat_tables(keys), np.concatenate(numbers), step, sample.table, sample.stored_bytes(group))
+    return replace(found, whole=sample.table, stored=sample.stored_bytes(group))
 
 
 def ranges_of(task: RewriteTask, form: GroupForm, footer: int, samples: Sequence[KeySample]) -> KeyRanges:
@@ -93,10 +105,15 @@ def ranges_of(task: RewriteTask, form: GroupForm, footer: int, samples: Sequence
     rows_before = np.cumsum(each[order])
     path = task.storage.full_path(task.partition)
     options = writer_options(form.target, path, task.settings.codec, form.columns.plain_leaves)
-    whole = sorter.sorted([one.whole for one in samples])
-    pieces = _weighed(sorter, whole, ordered, rows_before, len(task.file_ids), options)
-    scale = sum(one.stored for one in samples) / max(1.0, sum(weight for _, weight in pieces))
-    pieces = [(rows, weight * scale) for rows, weight in pieces]
+    total = sum(one.bytes for one in samples)
+    pieces: list[Piece] = [(int(rows_before[-1]), float(total))]
+    with_rows = [one for one in samples if one.whole is not None]
+    if with_rows:
+        whole = sorter.sorted([one.whole for one in with_rows])
+        pieces = _weighed(sorter, whole, ordered, rows_before, len(task.file_ids), options)
+        share = sum(one.stored for one in with_rows) / max(1, sum(one.bytes for one in with_rows))
+        scale = share * total / max(1.0, sum(weight for _, weight in pieces))
+        pieces = [(rows, weight * scale) for rows, weight in pieces]
     files = files_for(len(task.file_ids), pieces, footer, task.settings)
     ends = np.cumsum(even_cuts(pieces, files))[:-1]
     at = np.unique(np.searchsorted(rows_before, ends, "left").clip(1, len(order) - 1))

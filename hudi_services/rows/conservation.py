@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.file_writer import FILE_NAME_COLUMN
-from ..codecs.row_hash import row_hashes
+from ..codecs.row_hash import Hashes, row_hashes
 from ..errors import CheckFailed
 from ..paths import bare_name
 
@@ -35,8 +35,12 @@ class Checksum:
 
 def checksum(table: pa.Table) -> Checksum:
     """The checksum of all rows of `table` over all its columns; a dictionary-encoded column counts as its values."""
-    sums = (Checksum(len(hashes), int(hashes.sum(dtype=np.uint64))) for hashes in row_hashes(table))
-    return sum(sums, start=Checksum())
+    return sum(map(sum_of, row_hashes(table)), start=Checksum())
+
+
+def sum_of(hashes: Hashes) -> Checksum:
+    """The checksum of rows with these hashes."""
+    return Checksum(len(hashes), int(hashes.sum(dtype=np.uint64)))
 
 
 def check_file_names(names: pa.ChunkedArray, path: str) -> None:

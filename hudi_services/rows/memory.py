@@ -11,6 +11,7 @@ READER_BYTES = 24 << 10
 _LEAST_PROCESS_BYTES = 115 << 20
 _WRITER_BYTES = 48 << 20
 """What writing needs, without the rows of a row group."""
+_MOST_MERGED = 400 << 20
 _PLENTY = 8
 """A task needs its rows as they are encoded some three times in memory, and for a sort twice as much."""
 _ROW_BYTES = 32
@@ -30,8 +31,11 @@ class TaskMemory:
 
     @property
     def merged(self) -> int:
-        """Bytes of the rows of all sorted runs that are merged at once; these rows are in memory twice."""
-        return self.limit // 5
+        """Bytes of the rows of all sorted runs that are merged at once; these rows are in memory twice.
+
+        More than the caches of a processor can hold makes the merge slow: of 7 GB, three times as slow (measured).
+        """
+        return min(self.limit // 5, _MOST_MERGED)
 
     @property
     def stored(self) -> int:

@@ -91,7 +91,7 @@ def _sorted_by_tasks(
 def _exchanged(
     engine: Engine, groups: Sequence[RewriteTask], divided: Mapping[int, GroupSources], progress: Progress
 ) -> tuple[dict[int, RewriteResult], int]:
-    sampled = [SampleTask(source, len(of.sources)) for of in divided.values() for source in of.sources]
+    sampled = [task for of in divided.values() for task in SampleTask.of_group(of.sources)]
     samples = iter(engine.map(sample_source, sampled, "sample the keys", _unseen))
     exchanged: dict[int, SortedGroup] = {}
     files = 0
