@@ -689,7 +689,7 @@ def test_compressed_files_that_are_refused(tmp_path: Path, capfd: pytest.Capture
         ("new.json", None, "cannot be read as json: 'utf-8' codec can't decode byte 0x8b"),
         ("new.parquet", None, "cannot be read as parquet"),
     ):
-        (tmp_path / name).write_bytes(gzip.compress(b"id,n\n1,2\n"))
+        (tmp_path / name).write_bytes(gzip.compress(b"id,n\n1,2\n", mtime=0))
         line = ["write", "--base-path", f"{tmp_path}/t", "--record-key", "id", "--table-name", "t"]
         line += ["--input", f"{tmp_path}/{name}", *(["--input-format", file_format] if file_format else [])]
         assert run(line) == 2
