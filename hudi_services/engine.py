@@ -48,6 +48,11 @@ Step: TypeAlias = "Callable[[Any, Iterator[tuple[Any, pa.Table]], str], Iterator
 """A function of a task, of the labelled tables of one partition, and of a token that begins with its number."""
 
 
+def number_of(token: str) -> int:
+    """The number of the partition that a task has."""
+    return int(token.partition("-")[0])
+
+
 class Pieces(Protocol):
     """Tables with labels, in partitions that an engine's processes have; computed when results are asked for.
 

@@ -5,7 +5,8 @@ pyarrow's `take`, `sort_by` and `combine_chunks` of a column, and of a table wit
 2 GiB they fail, and where rows are taken several times, offsets overflow without an error. The functions here do not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ _ARRAY_BYTES = 1 << 30
 _OFFSET_BYTES, _VIEW_BYTES = 4, 16
 
 Numbers = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 def take_rows(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
@@ -162,3 +164,20 @@ def _gather(column: pa.ChunkedArray, rows: Numbers) -> pa.Array:
     back = np.empty(len(rows), dtype=np.int64)
     back[by_chunk] = np.arange(len(rows))
     return pa.concat_arrays(parts).take(pa.array(back))
+
+
+def gathered(
+    items: Iterable[T], table_of: Callable[[T], pa.Table], least_rows: int, least_bytes: int
+) -> Iterator[list[T]]:
+    """The items in lists, each of which ends when its tables have so many rows or bytes; the last one has the rest."""
+    waiting: list[T] = []
+    rows = size = 0
+    for item in items:
+        table = table_of(item)
+        waiting.append(item)
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if rows >= least_rows or size >= least_bytes:
+            yield waiting
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield waiting

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..base_files.row_selection import take_table
+from ..base_files.row_selection import gathered, take_table
 from ..merging.fold import Numbers
-from ..writing.row_store import Place, gathered
+from ..writing.row_store import Place
 
 _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
 """Rows and bytes of a table that is sent to another task, about at most."""
@@ -21,11 +21,6 @@ Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
 Runs: TypeAlias = "tuple[tuple[Place, int], ...]"
 """The places of the rows of one table, with the number of rows of each, in their order."""
-
-
-def number_of(token: str) -> int:
-    """The number of the partition that a task has."""
-    return int(token.partition("-")[0])
 
 
 def divided(

@@ -68,7 +68,7 @@ class CountedSlice:
         """Some columns of all rows that are wanted, in the raw form of the target; they are not counted."""
         self._complete()
         dictionary = self._columns.dictionary.intersection(columns)
-        if len(self._segments) == len(segments_of([self._reader])):
+        if self._segments == tuple(segments_of([self._reader])):
             pieces = self._reader.tables(columns, self._target, dictionary, at_once=self._at_once)
         else:
             checked = self._reader.checked_tables(columns, self._target, dictionary, at_once=self._at_once)

@@ -1,6 +1,6 @@
 """Rewriting a group by decoding it, a piece of a row group at a time; a sort may spill rows to the local disk."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ class DecodingWriter(GroupWriter):
                 sort.complete()
             cuts = group.cuts(self._weighed(sort))
             group.spilled_bytes = sort.spilled_bytes
-            self._write(self._in_order(sort), cuts)
+            self._write(group.clock.each("sort", sort.tables()), cuts)
 
     def estimate(self) -> GroupEstimate:
         group, task = self.group, self.group.task
@@ -82,12 +82,6 @@ class DecodingWriter(GroupWriter):
         with group.clock.phase("cut"):
             options = writer_options(group.target, path, task.settings.codec, group.columns.plain_leaves)
             return weighed(sort.sections(), sort.rows, count, options)
-
-    def _in_order(self, sort: ExternalSort) -> Iterator[pa.Table]:
-        for section in self.group.clock.each("sort", sort.sections()):
-            with self.group.clock.phase("sort"):
-                table = section.rows(0, section.num_rows)
-            yield table
 
     def _write(self, tables: Iterable[pa.Table], cuts: Sequence[int]) -> None:
         """Write the files; `cuts` are the numbers of their rows."""

@@ -9,11 +9,11 @@ whole, so that it is in one part.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base_files.row_selection import Numbers
 from ..base_files.slices import Segment
 from ..file_names import new_file_id
 from ..model import FileSlice
@@ -26,8 +26,6 @@ from .execution_strategies import execution_called
 from .group import Group
 from .rewrite import skipping_bounds
 from .task import Copied, GroupForm, Part, RewriteTask
-
-Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 _SOURCE_BYTES = 32 << 20
 """Bytes of old files that one task reads and divides by key, about at most."""
@@ -74,7 +72,7 @@ def divided(task: RewriteTask, digest: str) -> GroupParts | GroupSources:
     group = Group(task)
     if task.sort:
         bounds, sources = skipping_bounds(task, group.readers, ()), tuple(_sources(group, digest))
-        return GroupSources(digest, group.form, sources, _bytes(group), footer_bytes(group.readers), bounds)
+        return GroupSources(digest, group.form, sources, group.bytes, footer_bytes(group.readers), bounds)
     plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
     if isinstance(plan, CopyPlan):
         ends = np.cumsum([sum(one.rows for one in file) for file in plan.files])
@@ -84,11 +82,7 @@ def divided(task: RewriteTask, digest: str) -> GroupParts | GroupSources:
         return GroupParts((task,))
     windows = enumerate(pairwise([0, *ends.tolist()]))
     parts = [_part(group, digest, plan, number, start, end) for number, (start, end) in windows]
-    return GroupParts(tuple(parts), group.rows, _bytes(group))
-
-
-def _bytes(group: Group) -> int:
-    return sum(reader.size for reader in group.readers)
+    return GroupParts(tuple(parts), group.rows, group.bytes)
 
 
 def _sources(group: Group, digest: str) -> Iterator[RewriteTask]:

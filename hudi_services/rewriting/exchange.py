@@ -6,12 +6,14 @@ sent, after all rows. The task of the file compares that with the rows which it 
 many sources there are: so nothing is lost, doubled or changed on the way unseen.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ..base_files.row_selection import gathered
 from ..errors import CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
@@ -95,7 +97,8 @@ def _send(to: SortedGroup, task: RewriteTask) -> Labelled:
     group, sent = Group(task), [Checksum()] * to.ranges.count
     assert task.part is not None, "a source is a part"
     number, first = task.part.number, first_number(task)
-    for tables in _gathered(group.hashed(), min(task.memory.run, _SENT_BYTES)):
+    read = (table for table in group.hashed() if table.num_rows)
+    for tables in gathered(read, lambda table: table, sys.maxsize, min(task.memory.run, _SENT_BYTES)):
         rows = sum(table.num_rows for table in tables)
         with group.clock.phase("sort"):
             divided = to.ranges.divided(tables, first)
@@ -115,34 +118,10 @@ def _send(to: SortedGroup, task: RewriteTask) -> Labelled:
             f"{task.storage.full_path(task.partition)}: the rows that were sorted are not those that were read",
             hint="nothing was committed; please report this with the plan and the files",
         )
-    done = Sent(number, before, group.clock.seconds, _logs(group), _spilled(group), peak_bytes())
+    done = Sent(number, before, group.clock.seconds, group.logs, group.spilled, peak_bytes())
     for at, checked in enumerate(sent):
         told = replace(done, checked=checked) if not at else Sent(number, checked, {}, LogCounts(), 0, 0)
         yield (to.first + at, told), pa.table({})
-
-
-def _gathered(tables: Iterator[pa.Table], most: int) -> Iterator[list[pa.Table]]:
-    """The tables, so many at once as have `most` bytes."""
-    some: list[pa.Table] = []
-    size = 0
-    for table in tables:
-        if not table.num_rows:
-            continue
-        some.append(table)
-        size += table.get_total_buffer_size()
-        if size >= most:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
-def _logs(group: Group) -> LogCounts:
-    return sum((reader.log_counts for reader in group.readers), start=LogCounts())
-
-
-def _spilled(group: Group) -> int:
-    return sum(reader.spilled_bytes for reader in group.readers)
 
 
 def write_range(group: SortedGroup, number: int, rows: Labelled, token: str) -> RewriteResult:
@@ -170,9 +149,7 @@ def write_range(group: SortedGroup, number: int, rows: Labelled, token: str) -> 
             sort.complete()
         if sort.rows:
             with outputs.rows(task.file_ids[0], sort.rows) as file:
-                for section in clock.each("sort", sort.sections()):
-                    with clock.phase("sort"):
-                        table = section.rows(0, section.num_rows)
+                for table in clock.each("sort", sort.tables()):
                     file.write(table)
         spilled = sort.spilled_bytes
     with clock.phase(CHECK):

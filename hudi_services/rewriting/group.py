@@ -16,6 +16,7 @@ from ..base_files.slices import RECORD_KEY, Segment, SliceReader, StoredRowGroup
 from ..calendars.calendar import have_two_calendars
 from ..errors import CheckFailed
 from ..file_names import new_file_id
+from ..model import LogCounts
 from ..parquet.chunk_stats import column_stats
 from ..process import keep_freed_blocks
 from ..rows.conservation import Checksum
@@ -65,6 +66,21 @@ class Group:
         with self.clock.phase("read"):
             part = self.task.part
             return sum(reader.num_rows for reader in self.readers) if part is None or part.rows is None else part.rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its old files."""
+        return sum(reader.size for reader in self.readers)
+
+    @property
+    def logs(self) -> LogCounts:
+        """What the log files of the old slices held, and what their records did."""
+        return sum((reader.log_counts for reader in self.readers), start=LogCounts())
+
+    @property
+    def spilled(self) -> int:
+        """Bytes that its writer, and reading the old slices, have put on the local disk."""
+        return self.spilled_bytes + sum(reader.spilled_bytes for reader in self.readers)
 
     @cached_property
     def segments(self) -> list[Segment]:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
-from ..base_files.row_selection import take_table
+from ..base_files.row_selection import Numbers, take_table
 from ..rows.external_sort import SortedTable, plain
 from ..rows.file_sizing import Piece, WriterOptions, even_cuts, files_for, weighed
-from ..rows.key_ranges import KeyRanges, Numbers
+from ..rows.key_ranges import KeyRanges
 from ..rows.sorting import RowSorter
 from .group import Group
 from .sample import sample_of

@@ -16,6 +16,7 @@ from ..base_files.slices import BaseFileSlices
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..concurrency import at_once
+from ..engine import number_of
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..file_names import new_file_id
 from ..rows.conservation import Checksum
@@ -80,7 +81,7 @@ def is_written(task: RewriteTask) -> bool:
 
 def write_once(exchange: Exchange, rows: Labelled, token: str) -> Iterator[RewriteResult]:
     """Write the file whose number begins the token; one that is finished is taken over. Raises as `write_range`."""
-    group, number = exchange.file(int(token.partition("-")[0]))
+    group, number = exchange.file(number_of(token))
     task = group.files[number]
     if number in group.written:
         for _ in rows:

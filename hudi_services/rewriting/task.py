@@ -107,6 +107,11 @@ class RewriteTask:
     """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
 
     @property
+    def bytes(self) -> int:
+        """Bytes of its old files, as far as the slices tell them."""
+        return sum(one.size for one in self.slices)
+
+    @property
     def output(self) -> Storage:
         """Where the new files are written; their paths are relative to its root."""
         return self.storage if self.staging is None else self.staging

@@ -26,7 +26,7 @@ class TimedTask:
 def rewrite_in_time(timed: TimedTask, write_token: str) -> RewriteResult | None:
     """As `rewrite_once`; None when the time that is left will not do. What is finished already is taken over."""
     task = timed.task
-    size = sum(one.size for one in task.slices)
+    size = task.bytes
     if not has_time(timed.end, size, _rates.get(task.instant)) and not (task.resumes and is_written(task)):
         return None
     began = time.monotonic()

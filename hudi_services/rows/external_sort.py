@@ -76,6 +76,11 @@ class ExternalSort:
         for tables, order in self._merged(self._runs):
             yield _Merged([self._sorter.bare(table) for table in tables], order)
 
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows in order, a table for each section; may be called again."""
+        for section in self.sections():
+            yield section.rows(0, section.num_rows)
+
     def close(self) -> None:
         for run in self._runs:
             run.close()

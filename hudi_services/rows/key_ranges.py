@@ -7,16 +7,13 @@ them, as it keeps the order of equal rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..base_files.row_selection import Numbers
 from .external_sort import of_schema
 from .sorting import RowSorter, taken
-
-Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ def _mapped(
     engine: Engine, tasks: Sequence[RewriteTask], progress: Progress, end: float | None
 ) -> Sequence[RewriteResult | None]:
     if end is None:
-        return engine.map(rewrite_once, tasks, _REWRITE, progress) if tasks else ()
-    return engine.map(rewrite_in_time, [TimedTask(task, end) for task in tasks], _REWRITE, progress) if tasks else ()
+        return engine.map(rewrite_once, tasks, _REWRITE, progress)
+    return engine.map(rewrite_in_time, [TimedTask(task, end) for task in tasks], _REWRITE, progress)
 
 
 def _sorted_by_tasks(
@@ -116,7 +116,7 @@ def _unseen(done: int, total: int) -> None:
 
 def _to_divide(groups: Sequence[RewriteTask], cores: int) -> list[int]:
     """The numbers of the groups to divide, the largest ones; () where cores are busy anyway."""
-    sizes = [sum(one.size for one in group.slices) for group in groups]
+    sizes = [group.bytes for group in groups]
     able = [at for at in sorted(range(len(groups)), key=sizes.__getitem__, reverse=True) if may_divide(groups[at])]
     chosen: list[int] = []
     for at in able:

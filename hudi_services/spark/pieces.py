@@ -7,10 +7,10 @@ import functools
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext, StorageLevel
+from pyspark import RDD, StorageLevel
 from pyspark.serializers import CPickleSerializer
 
 from ..engine import Pieces, Step
@@ -18,35 +18,20 @@ from ..errors import HudiServicesError
 from .shipping import ship, shipped
 from .workers import in_task
 
+if TYPE_CHECKING:
+    from .spark_engine import SparkEngine
+
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 Piece = tuple[Any, "bytes | HudiServicesError"]
 """A label, and a table; or the error that ended its task, which every later step hands on."""
 
 
-class Collector(Protocol):
-    """The engine that computes pieces."""
-
-    @property
-    def context(self) -> SparkContext: ...
-
-    def collect(
-        self,
-        payloads: "RDD[Any]",
-        slices: int,
-        run: Callable[[Iterable[Any]], Iterator[Any]],
-        total: int,
-        description: str,
-        progress: Callable[[int, int], None],
-    ) -> list[Any]:
-        """As `SparkEngine.collect`."""
-
-
 class SparkPieces:
     """An `engine.Pieces`."""
 
     def __init__(
-        self, engine: Collector, rdd: "RDD[Any]", read: Callable[[Iterable[Any]], Iterator[tuple[Any, Any]]]
+        self, engine: "SparkEngine", rdd: "RDD[Any]", read: Callable[[Iterable[Any]], Iterator[tuple[Any, Any]]]
     ) -> None:
         """`read` makes labelled tables of the elements of `rdd`."""
         self._engine = engine
@@ -54,7 +39,7 @@ class SparkPieces:
         self._read = read
 
     @classmethod
-    def of_labels(cls, engine: Collector, labels: Sequence[Any]) -> "SparkPieces":
+    def of_labels(cls, engine: "SparkEngine", labels: Sequence[Any]) -> "SparkPieces":
         """A partition for each label, with a table without rows."""
         empty = _bytes(pa.table({}))
         return cls(engine, engine.context.parallelize([(one, empty) for one in labels], max(1, len(labels))), _tables)

@@ -8,15 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import pyarrow as pa
 
 from ..base_files import row_selection
-from ..base_files.row_selection import in_parts, with_few_chunks
+from ..base_files.row_selection import gathered, in_parts, with_few_chunks
 from ..stored_tables import StoredTables
-
-T = TypeVar("T")
 
 _JOINED_ROWS, _JOINED_BYTES = 1 << 16, 16 << 20
 """Rows and bytes of a table that is not joined with the next one."""
@@ -152,23 +150,6 @@ def joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in fewer tables: all that follows costs as much for few rows as for many."""
     for some in gathered(tables, _itself, _JOINED_ROWS, _JOINED_BYTES):
         yield with_few_chunks(pa.concat_tables(some)) if len(some) > 1 else some[0]
-
-
-def gathered(
-    items: Iterable[T], table_of: Callable[[T], pa.Table], least_rows: int, least_bytes: int
-) -> Iterator[list[T]]:
-    """The items in lists, each of which ends when its tables have so many rows or bytes; the last one has the rest."""
-    waiting: list[T] = []
-    rows = size = 0
-    for item in items:
-        table = table_of(item)
-        waiting.append(item)
-        rows, size = rows + table.num_rows, size + table.nbytes
-        if rows >= least_rows or size >= least_bytes:
-            yield waiting
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield waiting
 
 
 def _itself(table: pa.Table) -> pa.Table:

@@ -39,8 +39,7 @@ class SortedRows:
                 sort.add(_alone(table))
             sort.complete()
             self.spilled_bytes = sort.spilled_bytes
-            for section in sort.sections():
-                yield section.rows(0, section.num_rows)
+            yield from sort.tables()
 
 
 def check_sort(schema: WriterSchema, columns: Sequence[SortColumn]) -> None:
