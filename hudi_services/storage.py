@@ -131,8 +131,8 @@ class Storage(Protocol):
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
         """Overwrite the file that was `seen`; False when it has changed since, or does not exist any more.
 
-        The store compares the two; on local storage this method does, right before the write. Needs
-        `conditional_replace`.
+        The store compares the two; on local storage this method does, under a lock of the folder that only this method
+        takes: what else writes the file in between is overwritten. Needs `conditional_replace`.
         """
 
     def delete(self, path: str) -> None:

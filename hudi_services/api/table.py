@@ -258,13 +258,16 @@ class Table:
         repair: bool = False,
         strict: bool = False,
         drop_missing_partitions: bool = False,
+        store: bool = False,
         options: OptionValues | None = None,
     ) -> Result:
         """Compare the metadata table with the files; with `repair` write the wrong records again.
 
-        Raises CheckFailed when there are harmful differences, or with `strict` any; its `result` lists them.
+        With `store`, try instead what the store promises: whether one of several processes wins that create or replace
+        the same file, and whether reads and listings show what was written. Raises CheckFailed when there are harmful
+        differences, or with `strict` any, or a promise that is not kept; its `result` lists them.
         """
-        more = {"strict": strict, "drop_missing_partitions": drop_missing_partitions}
+        more = {"strict": strict, "drop_missing_partitions": drop_missing_partitions, "store": store}
         return self._run(ValidateRequest, options, repair=repair, **more)
 
     def recover(

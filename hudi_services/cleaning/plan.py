@@ -14,6 +14,7 @@ from ..model import path_in
 from ..options import Options, clean_keys, computed, settings, value_of
 from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
+from ..table.view import FileSystemView
 from ..timeline.instant import Action, Instant
 from .choice import PartitionDecision, ReasonToKeep, Rules, Tally, choose
 from .retention import Horizon, Policy, Retention, horizon
@@ -108,26 +109,24 @@ def _choose_all(
         table.ledger.planned,
     )
 
-    def look(partition: str) -> tuple[PartitionDecision, bool]:
-        groups = table.view.all_slices(partition)
-        times = {file_id: table.view.replaced_at(partition, file_id) for file_id in groups}
+    def look(partition: str, view: FileSystemView) -> tuple[PartitionDecision, bool]:
+        groups = view.all_slices(partition)
+        times = {file_id: view.replaced_at(partition, file_id) for file_id in groups}
         replaced = {file_id: at for file_id, at in times.items() if at is not None}
         return choose(partition, groups, replaced, rules), len(replaced) == len(groups)
 
     emptied: list[str] = []
-    for start in range(0, len(partitions), _BATCH):
-        batch = partitions[start : start + _BATCH]
-        table.view.load(batch)
-        for partition in batch:
-            choice, no_live_group = look(partition)
-            if choice.names:
-                planning.choices.append(choice)
-            for why, tally in choice.kept.items():
-                planning.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
-            # Unlike Hudi, which does not consider that a savepoint may hold the last files.
-            if no_live_group and not choice.kept and partition and not _has_other_files(table, choice):
-                emptied.append(partition)
-        progress(min(start + _BATCH, len(partitions)), len(partitions))
+    for number, (partition, view) in enumerate(table.view.each(partitions), start=1):
+        choice, no_live_group = look(partition, view)
+        if choice.names:
+            planning.choices.append(choice)
+        for why, tally in choice.kept.items():
+            planning.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
+        # Unlike Hudi, which does not consider that a savepoint may hold the last files.
+        if no_live_group and not choice.kept and partition and not _has_other_files(table, choice):
+            emptied.append(partition)
+        if number % _BATCH == 0 or number == len(partitions):
+            progress(number, len(partitions))
     return emptied
 
 

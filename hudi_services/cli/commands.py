@@ -210,7 +210,7 @@ COMMANDS = (
         service="validate",
         acts=False,
         switch="repair",
-        takes=("drop_missing_partitions", "strict"),
+        takes=("drop_missing_partitions", "strict", "store"),
         helps={"apply": "Repair: write the wrong records again, in one commit of the metadata table, and no others."},
     ),
     Command(

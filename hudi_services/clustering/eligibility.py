@@ -37,7 +37,8 @@ class Eligibility:
 
     `half_hidden`: file groups of which readers will see other rows when a savepoint is deleted; a clustering would
     hide those rows. `uncommitted`: file groups of merge-on-read tables with files of pending or failed writes, to which
-    Hudi may assign log files that are committed.
+    Hudi may assign log files that are committed. `merges_only`: each file group is rewritten by itself, unsorted, and a
+    slice without log files gains nothing.
     """
 
     small_file_limit: int
@@ -45,10 +46,13 @@ class Eligibility:
     pending_clusterings: Collection[FileGroupId]
     half_hidden: Collection[FileGroupId] = frozenset()
     uncommitted: Collection[FileGroupId] = frozenset()
+    merges_only: bool = False
 
     def exclusion(self, file_slice: FileSlice) -> ClusteringReason | None:
         """Why a clustering may not rewrite the slice; None when it may."""
         group = (file_slice.partition, file_slice.file_id)
+        if self.merges_only and not file_slice.log_files:
+            return ClusteringReason.SINGLE_FILE
         if group in self.pending_compactions:
             return ClusteringReason.PENDING_COMPACTION
         if group in self.pending_clusterings:

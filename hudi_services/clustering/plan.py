@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -119,31 +119,13 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
     everything = table.view.partitions()
     now = local_time(table.clock.now(), table.timeline.zone)
     chosen = select_partitions(everything, rules.partitions, now)
-    table.view.load(everything if explain else chosen)
-    slices = {partition: table.view.latest_slices(partition) for partition in chosen}
-    in_buckets = any(map(are_buckets, slices.values()))
-    alone: list[FileSlice] = []
-    if in_buckets:
+    try:
+        selection, in_buckets = _selected(table, rules, chosen, explain=explain), False
+    except _Buckets:
         rules = _within_buckets(rules)
-        if not rules.sort:
-            # Rewriting one base file into one, unsorted, gains nothing.
-            alone = [one for found in slices.values() for one in found if not one.log_files]
-            slices = {partition: [one for one in found if one.log_files] for partition, found in slices.items()}
-    pending = table.ledger.groups_in_compactions.keys(), table.ledger.groups_in_clusterings().keys()
-    half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
-    uncommitted = _uncommitted(table, chosen)
-    eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden, uncommitted)
-    columns = TableColumns.of(table)
-
-    def fit(group: Sequence[FileSlice]) -> tuple[list[FileSlice], list[Unfit]]:
-        kept, unfit = fitting(table.slices, group, columns)
-        refuse_unmerged(unfit)
-        return kept, unfit
-
-    selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, fit, explain=explain)
-    selection.judge(alone, ClusteringReason.SINGLE_FILE.value)
-    for partition in sorted({*everything} - {*chosen}) if explain else ():
-        selection.judge(table.view.latest_slices(partition), ClusteringReason.FILTERED_OUT.value)
+        selection, in_buckets = _selected(table, rules, chosen, explain=explain, in_buckets=True), True
+    for partition, view in table.view.each(sorted({*everything} - {*chosen})) if explain else ():
+        selection.judge(view.latest_slices(partition), ClusteringReason.FILTERED_OUT.value)
     if not selection.groups:
         return PlannedClustering(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
@@ -155,6 +137,37 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         extra={_PLANNED_BY: __version__, **({_OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
     )
     return PlannedClustering(plan, selection, len(chosen), in_buckets=in_buckets)
+
+
+class _Buckets(Exception):
+    """A partition has the buckets of an index: the plan is made anew by other rules."""
+
+
+def _selected(
+    table: Snapshot, rules: PlanRules, chosen: Sequence[str], *, explain: bool, in_buckets: bool = False
+) -> ClusteringSelection:
+    """The groups of the plan, from one partition after the other. Raises _Buckets unless they are expected."""
+    columns = TableColumns.of(table)
+
+    def fit(group: Sequence[FileSlice]) -> tuple[list[FileSlice], list[Unfit]]:
+        kept, unfit = fitting(table.slices, group, columns)
+        refuse_unmerged(unfit)
+        return kept, unfit
+
+    def judged() -> Iterator[tuple[Sequence[FileSlice], Eligibility]]:
+        ledger, is_merged = table.ledger, table.config.is_merge_on_read
+        pending = ledger.groups_in_compactions.keys(), ledger.groups_in_clusterings().keys()
+        touched = frozenset[FileGroupId]().union(*(one.groups for _, one in touches(table) if is_merged))
+        for partition, view in table.view.each(chosen):
+            slices = view.latest_slices(partition)
+            if not in_buckets and are_buckets(slices):
+                raise _Buckets
+            half_hidden = {(partition, file_id) for file_id in view.half_hidden(partition)}
+            begun = {(partition, file_id) for file_id in view.uncommitted(partition)} if is_merged else set()
+            limit, is_alone = rules.sizes.small_file_limit, in_buckets and not rules.sort
+            yield slices, Eligibility(limit, *pending, half_hidden, touched | begun, merges_only=is_alone)
+
+    return select(judged(), _strategy(table, rules), rules.sizes, fit, explain=explain)
 
 
 def is_ours(plan: ClusteringPlan) -> bool:
@@ -171,14 +184,6 @@ def _within_buckets(rules: PlanRules) -> PlanRules:
     """The rules for a table with a bucket index: each file group is rewritten by itself, however large, as in Hudi."""
     sizes = replace(rules.sizes, target_file=sys.maxsize)
     return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=clustering_keys.SINGLE_FILE_EXECUTION)
-
-
-def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]:
-    """The file groups of a merge-on-read table that hold files of writes that are not completed."""
-    if not table.config.is_merge_on_read:
-        return set()
-    named = {(partition, file_id) for partition in partitions for file_id in table.view.uncommitted(partition)}
-    return named.union(*(one.groups for _, one in touches(table)))
 
 
 def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:

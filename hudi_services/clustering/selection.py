@@ -2,8 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import chain
 
 from ..errors import ConfigError
 from ..model import FileSlice
@@ -79,6 +81,10 @@ class Verdict:
 
 MOST_OUTPUTS = 100_000
 """The most new files of one group."""
+MOST_VERDICTS = 200_000
+"""Of so many file slices a plan keeps a verdict each, and of those that it takes; the others are counted."""
+_MOST_WAITING = 200_000
+"""The file slices in groups that wait for a comparison of their gain with that of others."""
 
 
 @dataclass(slots=True)
@@ -86,8 +92,8 @@ class ClusteringSelection:
     """The groups of a plan, and the reasons why other slices are not in it.
 
     `reasons` counts file slices by reason. `left_out`: partitions that may still hold work, which Hudi's scheduler must
-    revisit. `verdicts` has a verdict of each file slice, if the caller asked for verdicts. `unfit`: the slices of which
-    a task could not make new files, with the reason.
+    revisit. `verdicts` has a verdict of each file slice, up to MOST_VERDICTS, if the caller asked for them. `unfit`:
+    the slices of which a task could not make new files, with the reason.
     """
 
     groups: tuple[PlannedGroup, ...] = ()
@@ -100,7 +106,7 @@ class ClusteringSelection:
         """Count slices under `reason`; `group` is the number of the group that takes them, None when no group does."""
         if slices:
             self.reasons[reason] += len(slices)
-            if self.verdicts is not None:
+            if self.verdicts is not None and (group is not None or len(self.verdicts) < MOST_VERDICTS):
                 self.verdicts += [Verdict(one, reason, group) for one in slices]
 
 
@@ -109,25 +115,32 @@ Fit = Callable[[Sequence[FileSlice]], tuple[list[FileSlice], list[Unfit]]]
 
 
 def select(
-    slices: Mapping[str, Sequence[FileSlice]],
+    partitions: Iterable[tuple[Sequence[FileSlice], Eligibility]],
     strategy: PlanStrategy,
     rules: SizeRules,
-    eligibility: Eligibility,
     fit: Fit | None = None,
     *,
     explain: bool = False,
 ) -> ClusteringSelection:
-    """The groups of a plan over the latest `slices` of each partition.
+    """The groups of a plan over the latest slices of `partitions`, each with the rules for them.
 
-    `fit` is asked only of groups that the limits let pass; None: all slices fit. `explain`: with a verdict of each
-    slice. Raises ConfigError for a strategy that gives groups that are not allowed.
+    Of a partition nothing is kept but the groups that the plan takes, and those that wait for their turn. `fit` is
+    asked only of groups that the limits let pass; None: all slices fit. `explain`: with verdicts. Raises ConfigError
+    for a strategy that gives groups that are not allowed.
     """
     selection = ClusteringSelection(verdicts=[] if explain else None)
-    found = [group for one in slices.values() for group in _of_partition(one, strategy, rules, eligibility, selection)]
-    if rules.by_gain:
-        found.sort(key=lambda group: -group.gain)
     taken: list[PlannedGroup] = []
     left_out: set[str] = set()
+
+    def leave(group: PlannedGroup, reason: ClusteringReason) -> None:
+        selection.judge(group.slices, reason.value)
+        left_out.add(group.partition)
+
+    found: Iterable[PlannedGroup] = chain.from_iterable(
+        _of_partition(slices, strategy, rules, eligibility, selection) for slices, eligibility in partitions
+    )
+    if rules.by_gain:
+        found = _by_gain(found, rules.max_groups, lambda group: leave(group, ClusteringReason.GROUP_CAP))
     budget = rules.budget
     for group in found:
         reason = None
@@ -139,8 +152,7 @@ def select(
         elif budget is not None and group.size > budget:
             reason = ClusteringReason.BUDGET
         if reason is not None:
-            selection.judge(group.slices, reason.value)
-            left_out.add(group.partition)
+            leave(group, reason)
             continue
         fitted = group if fit is None else _fitted(group, rules, fit, selection)
         if fitted is not None:
@@ -149,6 +161,23 @@ def select(
             budget = None if budget is None else budget - fitted.size
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
     return selection
+
+
+def _by_gain(groups: Iterable[PlannedGroup], most: int, leave: Callable[[PlannedGroup], None]) -> list[PlannedGroup]:
+    """The groups by their gain, the largest first; where they are too many to keep, `leave` gets those that gain least.
+
+    At least `most` groups are kept.
+    """
+    kept: list[tuple[float, int, PlannedGroup]] = []
+    slices = 0
+    for number, group in enumerate(groups):
+        heappush(kept, (group.gain, -number, group))
+        slices += len(group.slices)
+        while slices > _MOST_WAITING and len(kept) > most:
+            least = heappop(kept)[2]
+            slices -= len(least.slices)
+            leave(least)
+    return [group for _, _, group in sorted(kept, key=lambda one: one[:2], reverse=True)]
 
 
 def _fitted(group: PlannedGroup, rules: SizeRules, fit: Fit, into: ClusteringSelection) -> PlannedGroup | None:

@@ -51,6 +51,8 @@ def java_string_hash(text: str) -> int:
 
 def file_group_index(key: str, count: int) -> int:
     """The position, in file-id order, of the file group that holds `key` among `count` file groups."""
+    if count == 1:
+        return 0
     # Java leaves |MIN_VALUE| negative and takes the absolute value again after the remainder: the same number.
     return abs(java_string_hash(key)) % count
 

@@ -7,7 +7,7 @@ Sources: ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, Co
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
@@ -97,14 +97,16 @@ def build(table: Snapshot, rules: CompactionRules) -> PlannedCompaction:
     not fit the partitions.
     """
     planned = PlannedCompaction()
-    partitions = table.view.partitions()
-    table.view.load(partitions)
     compactions, clusterings = table.ledger.groups_in_compactions, table.ledger.groups_in_clusterings()
-    uncommitted = _uncommitted(table, partitions)
+    tells = table.log_naming.tells_writers
+    touched = frozenset[FileGroupId]() if tells else frozenset().union(*(one.groups for _, one in touches(table)))
     eligible: list[FileSlice] = []
-    for partition in sorted(partitions):
-        half_hidden = table.view.half_hidden(partition)
-        for one in table.view.latest_slices(partition):
+    for partition, view in table.view.each(table.view.partitions()):
+        half_hidden = view.half_hidden(partition)
+        # Of writes that may change the slice that a plan ends. Where names tell the writer of a log file, a write that
+        # ends later belongs to the next slice: only base files count.
+        uncommitted = view.uncommitted(partition, logs=not tells)
+        for one in view.latest_slices(partition):
             group = (partition, one.file_id)
             reason = None
             if group in compactions:
@@ -115,7 +117,7 @@ def build(table: Snapshot, rules: CompactionRules) -> PlannedCompaction:
                 reason = CompactionReason.NO_LOG_FILES
             elif one.file_id in half_hidden:
                 reason = CompactionReason.HALF_HIDDEN
-            elif group in uncommitted:
+            elif one.file_id in uncommitted or group in touched:
                 reason = CompactionReason.UNCOMMITTED
             if reason is None:
                 eligible.append(one)
@@ -130,13 +132,3 @@ def build(table: Snapshot, rules: CompactionRules) -> PlannedCompaction:
     for _, unfit in at_once(lambda one: fitting(table.slices, [one], columns), planned.slices):
         refuse_unmerged(unfit)
     return planned
-
-
-def _uncommitted(table: Snapshot, partitions: Collection[str]) -> set[FileGroupId]:
-    """The file groups with files of writes that are not completed, which may change the slice that a plan ends.
-
-    Where names tell the writer of a log file, a write that ends later belongs to the next slice: only base files count.
-    """
-    tells = table.log_naming.tells_writers
-    found = {(one, file_id) for one in partitions for file_id in table.view.uncommitted(one, logs=not tells)}
-    return found if tells else found.union(*(one.groups for _, one in touches(table)))

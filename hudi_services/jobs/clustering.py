@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .plan_execution import PlanExecution
 
 _LEFT = "file slices are left for the next plan"
+_LISTED = "are listed, the others are counted alone: choose partitions to see theirs"
 _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
 
 
@@ -175,6 +176,9 @@ def _describe(planned: PlannedClustering, report: Report) -> None:
             ),
         )
         report.show(ClusteringSliceRow, map(_verdict, selection.verdicts))
+        slices = sum(selection.reasons.values())
+        if len(selection.verdicts) < slices:
+            report.warn([f"{len(selection.verdicts)} of {slices} file slices {_LISTED}"])
     # A plan that was made again under the lock replaces these warnings of the earlier plan.
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning and warning != _IN_BUCKETS]
     if planned.in_buckets:

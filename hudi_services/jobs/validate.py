@@ -9,6 +9,7 @@ from ..commit.times import Times
 from ..commit.transaction import complete
 from ..errors import (
     CheckFailed,
+    ConfigError,
     ConflictError,
     CorruptFile,
     HudiServicesError,
@@ -31,6 +32,7 @@ from ..storage import Storage
 from ..validation.checks import look
 from ..validation.model import Difference, DifferenceKind, Severity, ValidationFindings, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
+from .store_check import check_store
 
 _MOST_LISTED = 100_000
 """Rows of one list in the report; as many as are kept of the differences of an index of keys."""
@@ -44,8 +46,13 @@ def validate(request: ValidateRequest, storage: Storage | None = None) -> Report
 
     Only harmful differences count, with `strict` all. `storage` replaces the storage of `request.base_path`. Raises
     CheckFailed when there are differences (with `repair`: when some are left and no record was written), PartlyDone
-    when some are left after a repair, and NothingToDo when there is no metadata table.
+    when some are left after a repair, and NothingToDo when there is no metadata table. With `store` only the store is
+    looked at, see `store_check`.
     """
+    if request.store:
+        if request.repair:
+            raise ConfigError("--store only looks, and --apply repairs", hint="give one of the two")
+        return check_store(request, storage)
     run = open_supported(request, storage, Report.start(request))
     report, root = run.report, run.table.storage.root
     found = _confirmed(run)

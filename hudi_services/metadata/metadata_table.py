@@ -5,7 +5,7 @@ It is a merge-on-read table of its own, with HFiles for base files and HFile blo
 latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -263,11 +263,6 @@ class MetadataTable:
         slices = [(group, self._group_files(group)) for one in partitions for group in self.file_groups(one)]
         at_once(lambda one: one[1].read_small(one[0]), slices)
 
-    def files_partition(self) -> dict[str, dict[str, int]]:
-        """The whole listing: data partition -> file name -> size in bytes."""
-        records = {record.key: record for record in self.reader(FILES).scan()}
-        return {partition_of(name): _live(records.get(name)) for name in _live(records.get(ALL_PARTITIONS_KEY))}
-
     def listed_partitions(self) -> frozenset[str]:
         """The data partitions that readers find."""
         found = next(stored.merged for _, stored in self._listings.stored([ALL_PARTITIONS_KEY]))
@@ -277,6 +272,11 @@ class MetadataTable:
         """The files of one data partition with their sizes; empty for an unknown partition."""
         key = partition_id(partition)
         return _live(next((stored.merged for _, stored in self._listings.stored([key])), None))
+
+    def list_each(self, partitions: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
+        """As `list_partition` for each of some partitions, one after the other in the order of their keys."""
+        for key, stored in self._listings.stored_in_order(map(partition_id, partitions)):
+            yield partition_of(key), _live(stored.merged)
 
     @cached_property
     def writer_schema(self) -> AvroSchema:
@@ -371,16 +371,16 @@ def being_built(storage: Storage, partition: str) -> ConflictError:
 
 
 class MetadataLister:
-    """`table.partitions.Lister` of the metadata table: it reads the whole listing once, or a few partitions by key."""
+    """`table.partitions.Lister` of the metadata table: it reads many partitions in one pass, a few by their keys."""
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
         self._known: dict[str, dict[str, int]] = {}
 
     def partitions(self) -> list[str]:
-        self._known = self._metadata.files_partition()
-        check_addressable(self._metadata.storage.root, self._known)
-        return sorted(self._known)
+        found = sorted(self._metadata.listed_partitions())
+        check_addressable(self._metadata.storage.root, found)
+        return found
 
     def files(self, partition: str) -> Files:
         if partition not in self._known:
@@ -388,8 +388,14 @@ class MetadataLister:
         return self._known[partition]
 
     def load(self, partitions: Sequence[str]) -> None:
-        if len(partitions) > _SEEK_AT_MOST and not self._known:
-            self._known = self._metadata.files_partition()
+        missing = [one for one in partitions if one not in self._known]
+        if len(missing) > _SEEK_AT_MOST:
+            self._known.update(self._metadata.list_each(missing))
+
+    def each(self, partitions: Sequence[str]) -> Iterator[tuple[str, Files]]:
+        if len(partitions) > _SEEK_AT_MOST:
+            return self._metadata.list_each(partitions)
+        return ((one, self.files(one)) for one in partitions)
 
 
 class _Facts(DatedFacts):

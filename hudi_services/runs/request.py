@@ -158,6 +158,13 @@ class ValidateRequest(Request):
         help="Treat a partition without any stored file as deleted: with --apply, its files leave the file listing.",
     )
     strict: bool = flag("--strict", default=False, help="End with exit code 5 for harmless differences, too.")
+    store: bool = flag(
+        "--store",
+        default=False,
+        help="Look at the store instead: try whether one of several processes wins when they create or replace the "
+        "same file, and whether reads and listings show what was written. No table need be there. Writes a folder "
+        "beside the partitions, and deletes it.",
+    )
 
     @property
     def action(self) -> str:

@@ -102,11 +102,12 @@ class LocalStorage(BaseStorage):
             obstore.put(self._backend, path, data)
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
-        found = self.head(path)
-        if found is None or (found, found.tag) != (seen, seen.tag):
-            return False
-        self.put(path, data)
-        return True
+        with self._folder.exclusive(path) as is_ours:
+            found = self.head(path) if is_ours else None
+            if found is None or (found, found.tag) != (seen, seen.tag):
+                return False
+            self.put(path, data)
+            return True
 
     def open_output(self, path: str) -> IO[bytes]:
         self._check_way(path)

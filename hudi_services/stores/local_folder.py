@@ -11,9 +11,11 @@ UTF-8, or whose path is too long for the operating system, because no path in a 
 """
 
 import errno
+import fcntl
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -26,6 +28,8 @@ from .folder_removal import FOLDER, remove_tree
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
 """The name of a local file that obstore has not finished; obstore accepts no other file with such a name."""
+_LONGEST_LOCK, _LOCK_PAUSE = 10.0, 0.005
+"""Seconds to wait for a process that replaces a file: it may have been stopped in the middle."""
 _STRIDE = 16
 """After so many folders, a path continues from a descriptor of the last one."""
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
@@ -55,6 +59,25 @@ class LocalFolder:
         """Make a folder, with those above it; one that exists is success."""
         self.check_way(f"{path}/")
         os.makedirs(self.os_path(path), exist_ok=True)
+
+    @contextmanager
+    def exclusive(self, path: str) -> Iterator[bool]:
+        """A context in which no other process is in this context of the same folder; gives False where one stays in.
+
+        File systems without `flock` know no such context; gives True there.
+        """
+        self.check_way(path)
+        try:
+            folder = os.open(self.os_path(path.rpartition("/")[0]), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as e:
+            if not _is_missing(e):
+                raise
+            yield False
+            return
+        try:
+            yield _locked(folder)
+        finally:
+            os.close(folder)
 
     def read(self, path: str, limit: int) -> bytes:
         """The whole file; raises CorruptFile for one of more than `limit` bytes."""
@@ -374,3 +397,21 @@ def _missing_passed_over() -> Iterator[None]:
     except OSError as e:
         if not _is_missing(e):
             raise
+
+
+def _locked(folder: int) -> bool:
+    """Take the lock of a descriptor, which ends when it is closed; False when another process keeps it."""
+    end = time.monotonic() + _LONGEST_LOCK
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOCK_PAUSE)
+        except OSError as e:
+            if e.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+                raise
+            return True
+        else:
+            return True

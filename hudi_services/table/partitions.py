@@ -4,7 +4,7 @@ A folder is a partition when it holds `.hoodie_partition_metadata`. A marked fol
 tables that changed their partitioning, and both count (HoodieTableMetadata listing, FSUtils).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..concurrency import at_once
@@ -14,6 +14,8 @@ from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import Storage
 
 _REQUESTS_AT_ONCE = 32
+_MOST_KEPT = 1_000_000
+"""The files that a lister keeps of those that it saw while it looked for partitions; others are listed again."""
 
 Files = Mapping[str, int]
 """File name -> size in bytes."""
@@ -29,6 +31,9 @@ class Lister(Protocol):
 
     def load(self, partitions: Sequence[str]) -> None:
         """Prepare for calls of `files` for these partitions: listing many at once costs less than one by one."""
+
+    def each(self, partitions: Sequence[str]) -> Iterator[tuple[str, Files]]:
+        """These partitions, which ascend, with their files, one after the other; what was read is not kept."""
 
 
 class ListedFiles:
@@ -46,6 +51,9 @@ class ListedFiles:
     def load(self, partitions: Sequence[str]) -> None:
         pass
 
+    def each(self, partitions: Sequence[str]) -> Iterator[tuple[str, Files]]:
+        return ((one, self._files[one]) for one in partitions)
+
 
 def check_addressable(root: str, partitions: Iterable[str]) -> None:
     """Raise UnsupportedTable for a partition whose path stores refuse."""
@@ -59,7 +67,7 @@ def check_addressable(root: str, partitions: Iterable[str]) -> None:
 
 
 class StorageLister:
-    """Lists folders on demand, one request per folder; keeps the listings of `partitions` and `load`."""
+    """Lists folders on demand, one request per folder; keeps the listings of `load`, and of `partitions` the first."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -67,17 +75,22 @@ class StorageLister:
 
     def partitions(self) -> list[str]:
         self._seen = {}
+        found: list[str] = []
+        kept = 0
         level = [""]
         while level:
             below: list[str] = []
             listed = at_once(self._storage.list_dir, level, _REQUESTS_AT_ONCE)
             for folder, (files, folders) in zip(level, listed, strict=True):
                 if any(is_partition_metafile(file.name) for file in files):
-                    self._seen[folder] = {file.name: file.size for file in files}
+                    found.append(folder)
+                    kept += len(files)
+                    if kept <= _MOST_KEPT:
+                        self._seen[folder] = {file.name: file.size for file in files}
                 below += [f for f in folders if f != TABLE_FOLDER]
             level = below
-        check_addressable(self._storage.root, self._seen)
-        return sorted(self._seen)
+        check_addressable(self._storage.root, found)
+        return sorted(found)
 
     def has(self, partition: str) -> bool:
         """Whether the partition was listed, and is not listed again."""
@@ -92,6 +105,11 @@ class StorageLister:
     def load(self, partitions: Sequence[str]) -> None:
         missing = [partition for partition in partitions if partition not in self._seen]
         self._seen.update(zip(missing, at_once(self._list, missing, _REQUESTS_AT_ONCE), strict=True))
+
+    def each(self, partitions: Sequence[str]) -> Iterator[tuple[str, Files]]:
+        for start in range(0, len(partitions), _REQUESTS_AT_ONCE):
+            batch = partitions[start : start + _REQUESTS_AT_ONCE]
+            yield from zip(batch, at_once(self.files, batch, _REQUESTS_AT_ONCE), strict=True)
 
     def _list(self, partition: str) -> Files:
         files, _ = self._storage.list_dir(partition)

@@ -11,18 +11,23 @@ Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 from ..file_names import log_order, parse_base_file, parse_data_file, parse_log_file
 from ..model import BaseFile, DataFile, FileSlice, LogFile
 from .log_naming import LogNaming
-from .partitions import Files, Lister
+from .partitions import Files, ListedFiles, Lister
 
 FileGroupId = tuple[str, str]
 """(partition, file id)."""
 
 CHANGE_DATA = ".cdc"
 """The suffix of log files that hold changes for queries of changes, and no rows."""
+
+
+_BATCH = 256
+"""The partitions that are listed at once, where they are wanted in another order than theirs."""
 
 
 class InstantFacts(Protocol):
@@ -80,6 +85,23 @@ class FileSystemView:
         """The sizes of all files of a partition, by name, whether readers see them or not."""
         return self._lister.files(partition)
 
+    def each(self, partitions: Sequence[str]) -> Iterator[tuple[str, "FileSystemView"]]:
+        """These partitions in their order, each with a view of it alone, one after the other; nothing of them is kept.
+
+        Partitions that do not ascend are read in batches.
+        """
+        for partition, files in self._each(partitions):
+            yield partition, self.of_files(ListedFiles({partition: files}))
+
+    def _each(self, partitions: Sequence[str]) -> Iterator[tuple[str, Files]]:
+        if all(before < after for before, after in pairwise(partitions)):
+            yield from self._lister.each(partitions)
+            return
+        for start in range(0, len(partitions), _BATCH):
+            batch = partitions[start : start + _BATCH]
+            files = dict(self._lister.each(sorted({*batch})))
+            yield from ((one, files[one]) for one in batch)
+
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest committed slice of each live file group, by file id."""
         groups = self._slices(partition)
@@ -94,7 +116,7 @@ class FileSystemView:
     def live_slices(self, partition: str | None = None) -> list[FileSlice]:
         """The slices that readers see in one partition, or in all of them."""
         partitions = self.partitions() if partition is None else [partition]
-        return [one for name in partitions for one in self.latest_slices(name)]
+        return [one for name, view in self.each(partitions) for one in view.latest_slices(name)]
 
     def compacted_slices(self, partition: str) -> dict[str, FileSlice]:
         """The slice that each pending compaction merges, with all of its log files, by file id."""
@@ -203,6 +225,8 @@ def _slices(
     """The slices of a file group; those of `begun` have no base file that counts."""
     # Two attempts of one task may both have left a file: the view of Hudi keeps one of them, too.
     by_instant = {base.instant: base for base in sorted(bases, key=lambda base: base.name)}
+    if not logs and not begun:
+        return [FileSlice(partition, file_id, *one) for one in sorted(by_instant.items())]
     instants = sorted(by_instant)
     members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
     for instant in begun:

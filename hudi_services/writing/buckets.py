@@ -197,7 +197,7 @@ def check_groups(table: Snapshot, partitions: Sequence[str], buckets: Buckets | 
     table.view.load(partitions)
     found = [slices for partition in partitions if (slices := table.view.latest_slices(partition))]
     if not found:
-        others = map(table.view.latest_slices, table.view.partitions())
+        others = (view.latest_slices(one) for one, view in table.view.each(table.view.partitions()))
         found = list(islice(filter(None, others), 1))
     if buckets is not None:
         for slices in found:

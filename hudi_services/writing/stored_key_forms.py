@@ -48,10 +48,10 @@ def key_maker(table: Snapshot, config: TableConfig, schema: WriterSchema, zone: 
 def _some_path(table: Snapshot) -> str | None:
     """The partition path of some row, if possible one whose partition value is not null; None without rows."""
     found = None
-    for partition in table.view.partitions():
+    for partition, view in table.view.each(table.view.partitions()):
         if found is not None and DEFAULT_PARTITION in partition:
             continue
-        if any(_has_rows(table, one) for one in table.view.latest_slices(partition)):
+        if any(_has_rows(table, one) for one in view.latest_slices(partition)):
             found = partition
             if DEFAULT_PARTITION not in partition:
                 break
@@ -95,8 +95,8 @@ def _form_of_rows(table: Snapshot, forms: Sequence[KeyForm], target: FileSchema)
 
 
 def _slices(table: Snapshot) -> Iterator[FileSlice]:
-    for partition in table.view.partitions():
-        yield from table.view.latest_slices(partition)
+    for partition, view in table.view.each(table.view.partitions()):
+        yield from view.latest_slices(partition)
 
 
 def _some_rows(table: Snapshot, file_slice: FileSlice, names: Sequence[str], target: FileSchema) -> pa.Table | None:

@@ -37,6 +37,7 @@ from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 from hudi_services.validation.model import DifferenceKind
 
+from .metadata_tables import files_by_partition
 from .tables import open_local
 
 GONE = FileEntry(0, deleted=True)
@@ -105,7 +106,7 @@ def metadata_of(table: Snapshot) -> MetadataTable:
 def wrong_listing(path: Path) -> Damage:
     """Ten wrongs of the listing, and a partition too few."""
     metadata = metadata_of(open_local(path))
-    listing = metadata.files_partition()
+    listing = files_by_partition(metadata)
     p, q = sorted(listing)[:2]
     (a, b, c, *_), (d, e, f, *_) = (sorted(listing[partition]) for partition in (p, q))
     damage = Damage()
@@ -139,7 +140,7 @@ def wrong_listing(path: Path) -> Damage:
 def wrong_column_stats(path: Path) -> Damage:
     """Ten wrong records of files."""
     metadata = metadata_of(open_local(path))
-    listing = metadata.files_partition()
+    listing = files_by_partition(metadata)
     p, q = sorted(listing)[:2]
     partition_of = {name: partition for partition, names in listing.items() for name in names}
     stored = [one for one in metadata.reader(COLUMN_STATS).scan() if isinstance(one, StatsRecord)]
@@ -183,7 +184,7 @@ def wrong_column_stats(path: Path) -> Damage:
 def wrong_ranges(path: Path) -> Damage:
     """Ten wrong ranges of partitions, among them five that are harmless."""
     metadata = metadata_of(open_local(path))
-    p, q = sorted(metadata.files_partition())[:2]
+    p, q = sorted(files_by_partition(metadata))[:2]
     stored = [one for one in metadata.reader(PARTITION_STATS).scan() if isinstance(one, StatsRecord)]
     by_key = {record.key: record for record in stored}
     damage = Damage()
@@ -219,7 +220,7 @@ def wrong_ranges(path: Path) -> Damage:
 def wrong_blooms(path: Path) -> Damage:
     """Ten wrong bloom filters."""
     metadata = metadata_of(open_local(path))
-    listing = metadata.files_partition()
+    listing = files_by_partition(metadata)
     p, q = sorted(listing)[:2]
     stored = {one.key: one for one in metadata.reader(BLOOM_FILTERS).scan() if isinstance(one, BloomRecord)}
     files = [(partition, name) for partition in sorted(listing) for name in sorted(listing[partition])]

@@ -39,6 +39,11 @@ TABLES_OF_PARTITIONS = {
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "mdt"
 
 
+def files_by_partition(metadata: MetadataTable) -> dict[str, dict[str, int]]:
+    """The whole listing: data partition -> file name -> size in bytes."""
+    return dict(metadata.list_each(metadata.listed_partitions()))
+
+
 def unpack_compacted(release: str, folder: Path) -> Path:
     """A table without its data files, whose metadata table was compacted."""
     with tarfile.open(FIXTURES / f"many_{release}.tar.xz") as archive:

@@ -21,6 +21,7 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
 
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import files_by_partition
 from .repairs import LATER, LOCK, complete, hide_metadata
 from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
@@ -92,7 +93,7 @@ def test_every_write_may_be_the_last(
         assert data_files(path) == left, f"after {survived} writes: {storage.log[survived]}"
         assert not table.timeline.pending()
         assert table.metadata is not None and not table.metadata.timeline.pending()
-        listed = {f"{p}/{name}" for p, names in table.metadata.files_partition().items() for name in names}
+        listed = {f"{p}/{name}" for p, names in files_by_partition(table.metadata).items() for name in names}
         assert {name for name in listed if name.endswith(".parquet")} == left
 
 

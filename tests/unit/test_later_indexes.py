@@ -27,7 +27,7 @@ from hudi_services.storage import Storage
 
 from .corruptions import add_index, metadata_of, write_own
 from .faulty_storage import FaultyStorage, Killed
-from .metadata_tables import build_anew, open_metadata, stats_of
+from .metadata_tables import build_anew, files_by_partition, open_metadata, stats_of
 from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, insert_copy, newest, repair
 from .shares import TWO_SHARES, places, share
 from .tables import RELEASES, digest, open_local, unpack
@@ -143,7 +143,7 @@ def test_a_metadata_table_that_was_built_anew(
     assert_right(path)
     assert both(path)[0].equals(before)
     # Also when nobody knows any more that it was rolled back.
-    listed = {name for names in open_metadata(path).files_partition().values() for name in names}
+    listed = {name for names in files_by_partition(open_metadata(path)).values() for name in names}
     assert not [name for name in listed if ts in name]
 
 

@@ -24,6 +24,7 @@ from hudi_services.timeline.instant import State as Progress
 
 from . import histories
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import files_by_partition
 from .repairs import LATER
 from .shares import places, share
 from .tables import RELEASES, open_local, request
@@ -52,7 +53,7 @@ def listed(path: Path) -> set[str]:
     """The names of the data files by the metadata table."""
     table = open_local(path)
     assert table.metadata is not None and not table.metadata.timeline.pending()
-    return set(table.metadata.files_partition()[P])
+    return set(files_by_partition(table.metadata)[P])
 
 
 def names(slices: list[FileSlice]) -> set[str]:

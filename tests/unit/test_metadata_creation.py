@@ -25,7 +25,7 @@ from hudi_services.timeline.instant import Action, State
 from hudi_services.versions import VERSIONS
 
 from .faulty_storage import FaultyStorage, Killed
-from .metadata_tables import far_future, open_metadata
+from .metadata_tables import far_future, files_by_partition, open_metadata
 
 _META = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"]
 _FIELDS = {
@@ -77,7 +77,7 @@ def test_it_is_empty(version: int, partition_by: str | None, tmp_path: Path) -> 
     assert config.raw == TableConfig.load(storage).raw
     assert config.metadata_partitions_inflight == ()
     metadata = open_metadata(tmp_path)
-    assert metadata.files_partition() == {}
+    assert files_by_partition(metadata) == {}
     assert [record.key for record in metadata.reader(FILES).scan()] == [ALL_PARTITIONS_KEY]
     counts = {partition: len(metadata.file_groups(partition)) for partition in metadata.partitions}
     assert counts == {name: 2 if name == "column_stats" else 1 for name in wanted}
@@ -108,9 +108,9 @@ def test_a_commit_on_top(version: int, tmp_path: Path) -> None:
     listed = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {"d0": FileEntry(0)})
     files = FilesRecord("d0", RecordType.FILES, {"f_0_1.parquet": FileEntry(7)})
     write_delta_commit(open_metadata(tmp_path), _T, {FILES: [listed, files]}, far_future(50))
-    assert open_metadata(tmp_path).files_partition() == {}
+    assert files_by_partition(open_metadata(tmp_path)) == {}
     complete(storage, _T)
-    assert open_metadata(tmp_path).files_partition() == {"d0": {"f_0_1.parquet": 7}}
+    assert files_by_partition(open_metadata(tmp_path)) == {"d0": {"f_0_1.parquet": 7}}
 
 
 def indexed(path: Path) -> list[str]:
@@ -188,7 +188,7 @@ def test_after_a_write_that_was_rolled_back(tmp_path: Path) -> None:
         timeline.publish(_T, Action.ROLLBACK, state)
     made(storage)
     assert [one.ts for one in open_metadata(tmp_path).timeline.completed()] == [f"{_T}010"]
-    assert open_metadata(tmp_path).files_partition() == {}
+    assert files_by_partition(open_metadata(tmp_path)) == {}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -216,7 +216,7 @@ def test_killed_anywhere(version: int, tmp_path: Path) -> None:
             create_metadata_table(FaultyStorage(str(path), survived // 2), _SCHEMA, far_future(500))
         made(storage)
         assert contents(path).keys() == wanted.keys() or has_one
-        assert open_metadata(path).files_partition() == {}
+        assert files_by_partition(open_metadata(path)) == {}
         assert hudi_services.open(path, engine="local").validate().exit_code == 0
     assert seen == {False, True}
 

@@ -17,7 +17,7 @@ from hudi_services.timeline.instant import Action, State
 from hudi_services.versions import VERSIONS
 
 from .corruptions import write_own
-from .metadata_tables import compact, far_future, open_metadata, stats_of, unpack_compacted
+from .metadata_tables import compact, far_future, files_by_partition, open_metadata, stats_of, unpack_compacted
 from .rides import create
 from .tables import RELEASES, unpack
 from .test_upserts import rows
@@ -42,18 +42,19 @@ def forget(path: Path, deleted: dict[str, list[str]], gone: tuple[str, ...] = ()
 @pytest.mark.parametrize("release", RELEASES)
 def test_deleted_files_leave_the_listing(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     first, *others = sorted(before[P])
-    after = forget(path, {P: [first]}).files_partition()
+    after = files_by_partition(forget(path, {P: [first]}))
     assert after == {**before, P: {name: before[P][name] for name in others}}
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_partition_goes_with_its_last_file(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     metadata = forget(path, {P: list(before[P])}, (P,))
-    assert metadata.files_partition() == {partition: files for partition, files in before.items() if partition != P}
+    assert [*metadata.list_each(before)] == [(one, metadata.list_partition(one)) for one in sorted(before)]
+    assert files_by_partition(metadata) == {partition: files for partition, files in before.items() if partition != P}
     assert metadata.list_partition(P) == {}
 
 
@@ -61,7 +62,7 @@ def test_a_partition_goes_with_its_last_file(release: str, tmp_path: Path) -> No
 def test_statistics_of_deleted_files_go(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     metadata = open_metadata(path)
-    names = sorted(metadata.files_partition()[P])[:2]
+    names = sorted(files_by_partition(metadata)[P])[:2]
     before, ranges = stats_of(metadata, "column_stats"), stats_of(metadata, "partition_stats")
     metadata = forget(path, {P: names})
     after = stats_of(metadata, "column_stats")
@@ -75,11 +76,11 @@ def test_a_compacted_table_forgets_too(release: str, tmp_path: Path) -> None:
     """The entries lie in a base file, below the new blocks."""
     path = unpack_compacted(release, tmp_path)
     metadata = open_metadata(path)
-    listing = metadata.files_partition()
+    listing = files_by_partition(metadata)
     partition, name = next((p, n) for p, names in sorted(listing.items()) for n in sorted(names))
     before = stats_of(metadata, "column_stats") if "column_stats" in metadata.partitions else []
     metadata = forget(path, {partition: [name]})
-    assert name not in metadata.files_partition()[partition]
+    assert name not in files_by_partition(metadata)[partition]
     after = stats_of(metadata, "column_stats") if before else []
     assert after == [one for one in before if one.file_name != name]
 
@@ -88,14 +89,14 @@ def test_a_compacted_table_forgets_too(release: str, tmp_path: Path) -> None:
 def test_what_base_file_and_log_files_list_goes_from_both(release: str, tmp_path: Path) -> None:
     """Every commit of Hudi lists its partitions again: in log files, one deletion takes back no more than that."""
     path = unpack_compacted(release, tmp_path)
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     partition = min(before)
     again = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {partition: FileEntry(0)})
     files = FilesRecord(partition, RecordType.FILES, {name: FileEntry(n) for name, n in before[partition].items()})
     write_own(path, {FILES: [again, files]})
-    assert open_metadata(path).files_partition() == before
+    assert files_by_partition(open_metadata(path)) == before
     metadata = forget(path, {partition: list(before[partition])}, (partition,))
-    assert metadata.files_partition() == {one: names for one, names in before.items() if one != partition}
+    assert files_by_partition(metadata) == {one: names for one, names in before.items() if one != partition}
     assert metadata.list_partition(partition) == {}
 
 
@@ -112,10 +113,10 @@ def test_a_partition_that_the_base_file_lists_goes_with_its_rows(version: int, t
     options = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
     assert table.clean(options=options).ok
     assert not (path / "d0").exists()
-    assert sorted(open_metadata(path).files_partition()) == ["d1", "d2"]
+    assert sorted(files_by_partition(open_metadata(path))) == ["d1", "d2"]
     assert table.validate(strict=True).ok
     table.insert(rows(0, 3), options={"hoodie.clean.automatic": "false"})
-    assert sorted(open_metadata(path).files_partition()) == ["d0", "d1", "d2"]
+    assert sorted(files_by_partition(open_metadata(path))) == ["d0", "d1", "d2"]
     assert table.validate(strict=True).ok
 
 
@@ -131,7 +132,7 @@ def test_without_a_definition_the_schema_names_the_columns(tmp_path: Path) -> No
     path = unpack("1.2.0", tmp_path)
     metadata = open_metadata(path)
     metadata.storage.delete(metadata.table_config.index_defs_path)
-    names = sorted(metadata.files_partition()[P])
+    names = sorted(files_by_partition(metadata)[P])
     metadata = forget(path, {P: names})
     assert {one.file_name for one in stats_of(metadata, "column_stats")}.isdisjoint(names)
 

@@ -21,7 +21,7 @@ from hudi_services.metadata_updates.delta_commit import write_delta_commit
 from hudi_services.parquet.chunk_stats import ColumnStats
 from hudi_services.schema.column_type import ColumnType, Kind
 
-from .metadata_tables import far_future, open_metadata, stats_of
+from .metadata_tables import far_future, files_by_partition, open_metadata, stats_of
 from .tables import open_local, unpack
 
 
@@ -174,7 +174,7 @@ def test_ranges_are_those_that_hudi_computed(release: str, tmp_path: Path) -> No
     live = {s.base_file.name for p in table.view.partitions() for s in table.view.latest_slices(p) if s.base_file}
     by_hudi = stats_of(metadata, "partition_stats")
     files = [one for one in stats_of(metadata, "column_stats") if one.file_name in live]
-    partition_of = {name: p for p, names in metadata.files_partition().items() for name in names}
+    partition_of = {name: p for p, names in files_by_partition(metadata).items() for name in names}
     assert by_hudi
     for expected in by_hudi:
         here = [f for f in files if partition_of[f.file_name] == expected.file_name and f.column == expected.column]

@@ -21,7 +21,7 @@ from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
-from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
+from .metadata_tables import far_future, files_by_partition, open_metadata, stats_of, unpack_compacted
 from .tables import RELEASES, open_local, unpack
 
 T = "20980101000000000"
@@ -62,15 +62,15 @@ def committed(path: Path) -> MetadataTable:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_commit_is_seen_when_the_table_completes_it(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     timeline = open_metadata(path).data_timeline
     timeline.publish(T, Action.COMMIT, State.REQUESTED)
     metadata = committed(path)
     assert metadata.timeline.find(T, Action.DELTA_COMMIT) is not None
-    assert metadata.files_partition() == before
+    assert files_by_partition(metadata) == before
     timeline.publish(T, Action.COMMIT, State.INFLIGHT)
     timeline.publish(T, Action.COMMIT, State.COMPLETED, b"", "20990201000000000")
-    after = open_metadata(path).files_partition()
+    after = files_by_partition(open_metadata(path))
     assert after == {**before, P: {**before[P], FILE: 4711}}
 
 
@@ -210,7 +210,7 @@ def test_a_repeated_commit_replaces_the_first_attempt(release: str, tmp_path: Pa
     second = Change(T, (added(FILE.replace("1111", "2222"), COLUMNS, 4712),), change(metadata, path).live_files)
     sync_commit(metadata, second, far_future(100))
     complete_on_the_table(metadata)
-    listing = open_metadata(path).files_partition()[P]
+    listing = files_by_partition(open_metadata(path))[P]
     assert FILE not in listing
     assert listing[FILE.replace("1111", "2222")] == 4712
 
@@ -219,7 +219,7 @@ def test_a_repeated_commit_replaces_the_first_attempt(release: str, tmp_path: Pa
 def test_a_rolled_back_commit_is_gone(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     before = open_metadata(path)
-    listing, ranges = before.files_partition(), [list(before.reader(p).scan()) for p in before.partitions]
+    listing, ranges = files_by_partition(before), [list(before.reader(p).scan()) for p in before.partitions]
     metadata = committed(path)
     sync_rollback(metadata, T, "20990301000000000", far_future(100))
     after = open_metadata(path)
@@ -228,19 +228,19 @@ def test_a_rolled_back_commit_is_gone(release: str, tmp_path: Path) -> None:
     # Even if the table had completed it, nothing of it is left.
     complete_on_the_table(after)
     after = open_metadata(path)
-    assert after.files_partition() == listing
+    assert files_by_partition(after) == listing
     assert [list(after.reader(p).scan()) for p in after.partitions] == ranges
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_rolled_back_commit_is_gone_although_a_repair_had_listed_its_file_again(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     complete_on_the_table(committed(path))
     times = far_future(500)
     for entry in (FileEntry(0, deleted=True), FileEntry(4711)):
         sync_repair(open_metadata(path), {"files": {P: FilesRecord(P, RecordType.FILES, {FILE: entry})}}, times)
-        assert (FILE in open_metadata(path).files_partition()[P]) is not entry.deleted
+        assert (FILE in files_by_partition(open_metadata(path))[P]) is not entry.deleted
     metadata = open_metadata(path)
     done = metadata.data_timeline.find(T, Action.COMMIT)
     assert done is not None
@@ -251,7 +251,7 @@ def test_a_rolled_back_commit_is_gone_although_a_repair_had_listed_its_file_agai
     for state in State:
         timeline.publish(rollback, Action.ROLLBACK, state, b"x", "20990302000000000")
     after = open_metadata(path)
-    assert after.files_partition() == before
+    assert files_by_partition(after) == before
     assert after.timeline.find(T) is None and not after.timeline.pending()
 
 
@@ -263,7 +263,7 @@ def test_records_of_one_key_are_merged_in_their_order(release: str, tmp_path: Pa
     records = [FilesRecord(P, RecordType.FILES, entries) for entries in (alive, gone, alive)]
     own = T + ("010" if isinstance(metadata.log_naming, BySlice) else "")
     write_delta_commit(metadata, own, {"files": records}, far_future())
-    assert open_metadata(path).files_partition()[P][FILE] == 5
+    assert files_by_partition(open_metadata(path))[P][FILE] == 5
 
 
 def test_version_6_rolls_back_with_command_blocks_under_a_delta_commit(tmp_path: Path) -> None:
@@ -279,10 +279,10 @@ def test_version_6_rolls_back_with_command_blocks_under_a_delta_commit(tmp_path:
         (BlockType.COMMAND, "20990301000000000006", T)
     ]
     timeline = metadata.data_timeline
-    assert ".f_1.log.2_1-0-1" not in metadata.files_partition()[P]
+    assert ".f_1.log.2_1-0-1" not in files_by_partition(metadata)[P]
     for state in State:
         timeline.publish("20990301000000000", Action.ROLLBACK, state, b"x", "20990302000000000")
-    assert open_metadata(path).files_partition()[P][".f_1.log.2_1-0-1"] == 105
+    assert files_by_partition(open_metadata(path))[P][".f_1.log.2_1-0-1"] == 105
 
 
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
@@ -309,7 +309,7 @@ def test_a_commit_that_was_compacted_is_taken_out_by_deletions(release: str, tmp
 
     whole = unpack_compacted(release, tmp_path / "whole")
     metadata = open_metadata(whole)
-    before = metadata.files_partition()
+    before = files_by_partition(metadata)
     compaction = max(i.ts for i in metadata.timeline.instants if i.action is Action.COMMIT)
     known = {i.ts for i in metadata.timeline.completed({Action.DELTA_COMMIT})}
     partition, name, target = next(
@@ -321,16 +321,16 @@ def test_a_commit_that_was_compacted_is_taken_out_by_deletions(release: str, tmp
     storage = FaultyStorage(str(whole))
     act(whole, 0, storage)
     after = complete_rollback(whole)
-    assert after.files_partition() == {**before, partition: {n: s for n, s in before[partition].items() if n != name}}
+    assert files_by_partition(after) == {**before, partition: {n: s for n, s in before[partition].items() if n != name}}
     assert after.timeline.find(target) is not None
     for survived in range(len(storage.log)):
         path = unpack_compacted(release, tmp_path / str(survived))
         with pytest.raises(Killed):
             act(path, 0, FaultyStorage(str(path), survived))
-        assert open_metadata(path).files_partition() == before
+        assert files_by_partition(open_metadata(path)) == before
         act(path, 100)
         mended = complete_rollback(path)
-        assert mended.files_partition() == after.files_partition()
+        assert files_by_partition(mended) == files_by_partition(after)
         assert not mended.timeline.pending()
 
 
@@ -343,7 +343,7 @@ def listing_while_pending(path: Path) -> dict[str, dict[str, int]]:
     """What readers see before the table completes the commit."""
     timeline = open_metadata(path).data_timeline
     requested = timeline.publish(T, Action.COMMIT, State.REQUESTED)
-    listing = open_metadata(path).files_partition()
+    listing = files_by_partition(open_metadata(path))
     timeline.storage.delete(timeline.path(requested.file_name))
     return listing
 
@@ -351,7 +351,7 @@ def listing_while_pending(path: Path) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_killed_at_any_write_the_next_commit_mends_it(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path / "whole")
-    before = open_metadata(path).files_partition()
+    before = files_by_partition(open_metadata(path))
     storage = FaultyStorage(str(path))
     commit_with(storage, path, 0)
     complete_on_the_table(open_metadata(path))
@@ -379,7 +379,7 @@ def test_killed_at_any_write_a_rollback_goes_on(release: str, tmp_path: Path) ->
 
     path = unpack(release, tmp_path / "all")
     committed(path)
-    before = open_metadata(unpack(release, tmp_path / "untouched")).files_partition()
+    before = files_by_partition(open_metadata(unpack(release, tmp_path / "untouched")))
     storage = FaultyStorage(str(path))
     act(storage, path, 100)
     for survived in range(len(storage.log)):
@@ -390,7 +390,7 @@ def test_killed_at_any_write_a_rollback_goes_on(release: str, tmp_path: Path) ->
         act(open_storage(str(path)), path, 200)
         complete_on_the_table(open_metadata(path))
         metadata = open_metadata(path)
-        assert metadata.files_partition() == before
+        assert files_by_partition(metadata) == before
         assert metadata.timeline.pending() == ()
 
 
@@ -435,4 +435,4 @@ def test_version_6_names_log_files_after_a_pending_compaction(tmp_path: Path) ->
     complete_on_the_table(metadata)
     (group,) = open_metadata(path).file_groups("files")
     assert group.log_files[-1].name == f".files-0000-0_{compaction}.log.1_1-0-1"
-    assert open_metadata(path).files_partition()["p0"][FILE] == 7
+    assert files_by_partition(open_metadata(path))["p0"][FILE] == 7

@@ -1,4 +1,5 @@
 import dataclasses
+import random
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
 
-from .metadata_tables import open_metadata, stats_of, unpack_compacted
+from .metadata_tables import files_by_partition, open_metadata, stats_of, unpack_compacted
 from .tables import RELEASES, open_local, unpack
 
 
@@ -29,6 +30,13 @@ def test_the_listing_is_what_lies_in_storage(release: str, tmp_path: Path) -> No
     for partition in stored.partitions():
         data = {name: size for name, size in stored.files(partition).items() if name.endswith(".parquet")}
         assert lister.files(partition) == data == table.metadata.list_partition(partition)
+    names = [*lister.partitions(), "nowhere"]
+    assert dict(stored.each(names)) == {**{one: stored.files(one) for one in names}}
+    for some in (names, [*names, *(f"z{i}" for i in range(9))]):
+        assert [*lister.each(some)] == [(one, table.metadata.list_partition(one)) for one in some]
+    for order in (names, names[::-1], names * 2):
+        seen = [(one, view.latest_slices(one)) for one, view in table.view.each(order)]
+        assert seen == [(one, table.view.latest_slices(one)) for one in order]
     assert lister.files("nowhere") == {} == table.metadata.list_partition("nowhere")
 
 
@@ -43,7 +51,7 @@ def test_after_a_compaction_only_newer_log_files_are_merged(
             assert group.base_instant == compaction
             assert group.base_file is not None
             assert len(group.log_files) == logs
-    assert {p: len(files) for p, files in metadata.files_partition().items()} == {"p0": 13, "p1": 13, "p2": 13}
+    assert {p: len(files) for p, files in files_by_partition(metadata).items()} == {"p0": 13, "p1": 13, "p2": 13}
 
 
 def test_records_are_merged_once_after_a_compaction(tmp_path: Path) -> None:
@@ -68,6 +76,17 @@ def test_prefixes_find_what_a_scan_finds(tmp_path: Path) -> None:
     assert stored[one].merged == everything[one]
 
 
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_many_keys_in_one_pass_are_what_each_is_alone(release: str, tmp_path: Path) -> None:
+    metadata, chance = open_metadata(unpack_compacted(release, tmp_path)), random.Random(44)
+    for name in metadata.partitions:
+        reader = metadata.reader(name)
+        keys = [*(record.key for record in reader.scan()), "", "p0 ", "zz"]
+        for _ in range(20):
+            some = chance.sample(keys, chance.randrange(len(keys) + 1))
+            assert [*reader.stored_in_order(some)] == [*reader.stored(some)]
+
+
 def test_a_table_without_a_metadata_table_has_none(tmp_path: Path) -> None:
     path = unpack_compacted("1.2.0", tmp_path)
     storage = open_storage(str(path))
@@ -89,13 +108,13 @@ def test_a_partition_without_file_groups_needs_recovery(tmp_path: Path) -> None:
     for file in (path / ".hoodie" / "metadata" / "files").iterdir():
         file.unlink()
     with pytest.raises(NeedsRecovery, match=r"files holds no file group"):
-        open_metadata(path).files_partition()
+        files_by_partition(open_metadata(path))
 
 
 def test_a_pending_compaction_splits_a_slice_that_is_read_as_one(tmp_path: Path) -> None:
     metadata = open_metadata(unpack_compacted("0.15.0", tmp_path))
     (group,) = metadata.file_groups("files")
-    before = metadata.files_partition()
+    before = files_by_partition(metadata)
     folder = tmp_path / ".hoodie" / "metadata" / "files"
     newest = group.log_files[-1]
     # As if a compaction had been planned before the last delta commit.
@@ -107,7 +126,7 @@ def test_a_pending_compaction_splits_a_slice_that_is_read_as_one(tmp_path: Path)
     assert pending.base_instant == "20990101000000000001"
     assert pending.base_file == group.base_file
     assert len(pending.log_files) == len(group.log_files)
-    assert open_metadata(tmp_path).files_partition() == before
+    assert files_by_partition(open_metadata(tmp_path)) == before
 
 
 def block(instant: str, kind: BlockType = BlockType.DELETE) -> LogBlock:

@@ -26,6 +26,7 @@ from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import files_by_partition
 from .tables import FIXTURES, open_local
 
 PAIRS = ["failed", "completed"]
@@ -115,7 +116,7 @@ def test_the_metadata_table_knows_the_log_files(pair: tuple[Path, Path]) -> None
     roll_back_instant(path, target_of(by_hudi))
     metadata = open_local(path).metadata
     assert metadata is not None and not metadata.timeline.pending()
-    for partition, listed in metadata.files_partition().items():
+    for partition, listed in files_by_partition(metadata).items():
         stored = {file.name: file.stat().st_size for file in (path / partition).iterdir()}
         del stored[".hoodie_partition_metadata"]
         assert listed == stored

@@ -47,6 +47,7 @@ from hudi_services.timeline.instant import Instant
 from ..tiers import DEEP
 from .archives import unpack_archived
 from .faulty_storage import Killed
+from .metadata_tables import files_by_partition
 from .quick_storage import QuickStorage
 from .tables import RELEASES, base_files, listed_view, request, rows
 
@@ -186,7 +187,7 @@ def needed(table: Snapshot) -> set[str]:
     known, rules = TimelineFacts(table.timeline), table.log_naming
     assert table.metadata is not None
     found = set()
-    for partition, files in table.metadata.files_partition().items():
+    for partition, files in files_by_partition(table.metadata).items():
         groups = slices_of(partition, files, known, rules)
         found |= {one.base_file.path for slices in groups.values() for one in slices if one.base_file}
     for instant in table.timeline.pending_clusterings():
@@ -223,7 +224,7 @@ def dead(table: Snapshot) -> set[str]:
     assert table.metadata is not None
     inside = (file for file in files if file.instant not in pending and file.instant >= (timeline.first_ts() or ""))
     gone = [file for file in inside if file.instant not in completed or file.path not in listed]
-    known = table.metadata.files_partition() if gone else {}
+    known = files_by_partition(table.metadata) if gone else {}
     return {file.path for file in gone if file.name not in known.get(file.partition, {})}
 
 

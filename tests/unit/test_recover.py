@@ -25,6 +25,7 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Instants
 
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import files_by_partition
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
 from .rides import create
 from .shares import THREE_SHARES, share
@@ -108,7 +109,7 @@ def is_mended(path: Path, before: pa.Table) -> None:
     known = {instant.ts for instant in table.timeline.completed_writes()}
     strays = {f for f in data_files(path) if re.split(r"[_.]", f)[-2] not in known}
     assert strays == set()
-    listed = {f"{p}/{name}" for p, names in table.metadata.files_partition().items() for name in names}
+    listed = {f"{p}/{name}" for p, names in files_by_partition(table.metadata).items() for name in names}
     assert {name for name in listed if name.endswith(".parquet")} == data_files(path)
     with pytest.raises(NothingToDo, match="nothing is pending"):
         recover.recover(wanted(path))

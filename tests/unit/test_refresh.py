@@ -17,6 +17,7 @@ from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import TableConfig
 
 from .counting_storage import CountingStorage
+from .metadata_tables import files_by_partition
 from .request_scenarios import rows
 from .rides import FILTERS, create
 from .tables import open_local
@@ -33,7 +34,7 @@ def facts(table: Snapshot) -> object:
     return (
         table.config.raw,
         [(timeline.instants, dict(timeline.sizes)) for timeline in timelines],
-        table.metadata.files_partition(),
+        files_by_partition(table.metadata),
         {one: table.metadata.found_files(one) for one in table.metadata.partitions},
         table.metadata.index_definitions,
         {one: table.view.latest_slices(one) for one in table.view.partitions()},

@@ -20,6 +20,7 @@ from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import files_by_partition
 from .repairs import (
     DEAD_AT_ONCE,
     NO_HEARTBEAT,
@@ -58,7 +59,7 @@ def is_gone(path: Path, ts: str) -> None:
     assert not (path / marker_folder(ts)).exists()
     assert not table.timeline.pending()
     assert table.metadata is not None and not table.metadata.timeline.pending()
-    assert all(ts not in name for names in table.metadata.files_partition().values() for name in names)
+    assert all(ts not in name for names in files_by_partition(table.metadata).values() for name in names)
 
 
 @pytest.mark.parametrize("markers", MARKERS)

@@ -1,9 +1,13 @@
+import tracemalloc
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.clustering import selection as clustering_selection
 from hudi_services.clustering.eligibility import ClusteringReason, Eligibility
 from hudi_services.clustering.selection import ClusteringSelection, SizeRules, select
 from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy, SingleFile
@@ -34,7 +38,8 @@ def by_size(
     strategy: type[PlanStrategy] = BySize,
 ) -> ClusteringSelection:
     eligibility = Eligibility(rules.small_file_limit, compacting, clustering)
-    return select(slices, strategy(PlanContext(rules.max_group, no_ranges)), rules, eligibility, explain=True)
+    partitions = ((one, eligibility) for one in slices.values())
+    return select(partitions, strategy(PlanContext(rules.max_group, no_ranges)), rules, explain=True)
 
 
 def test_every_exclusion_has_its_reason() -> None:
@@ -148,3 +153,56 @@ def test_a_strategy_that_does_what_it_may_not(strategy: type[PlanStrategy]) -> N
 def test_a_strategy_has_reasons_of_its_own() -> None:
     selection = by_size({"p": [a_slice("a", 30), a_slice("b", 30)]}, SizeRules(), strategy=Nothing)
     assert selection.reasons == {"not wanted": 2} and selection.groups == ()
+
+
+@given(
+    st.dictionaries(st.text("pqr", min_size=1, max_size=3), st.lists(st.integers(0, 90), max_size=6), max_size=9),
+    st.integers(1, 6),
+    st.sampled_from([None, 120, 200]),
+    st.integers(1, 12),
+)
+def test_what_waits_for_its_gain_is_bounded(
+    partitions: dict[str, list[int]], cap: int, budget: int | None, most: int
+) -> None:
+    """With fewer groups in memory the plan still takes those that gain most, and counts the others."""
+    slices = {p: [a_slice(f"{p}{i}", size, p) for i, size in enumerate(sizes)] for p, sizes in partitions.items()}
+    rules = SizeRules(target_file=100, small_file_limit=80, max_group=120, max_groups=cap, budget=budget, by_gain=True)
+    whole = by_size(slices, rules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering_selection, "_MOST_WAITING", most)
+        bounded = by_size(slices, rules)
+    assert sum(bounded.reasons.values()) == sum(whole.reasons.values())
+    if budget is None:
+        assert bounded.groups == whole.groups and bounded.reasons == whole.reasons
+        assert bounded.left_out == whole.left_out
+    else:
+        assert {*bounded.groups} <= {*by_size(slices, replace(rules, budget=None, max_groups=99)).groups}
+
+
+def test_of_too_many_slices_those_that_are_taken_have_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering_selection, "MOST_VERDICTS", 5)
+    slices = {p: [a_slice(f"{p}{i}", 200 if p == "a" else 10, p) for i in range(9)] for p in "abc"}
+    selection = by_size(slices, SizeRules(small_file_limit=100))
+    assert selection.verdicts is not None
+    assert Counter(one.reason for one in selection.verdicts) == {"picked": 18, ClusteringReason.TOO_LARGE.value: 5}
+    assert selection.reasons == {"picked": 18, ClusteringReason.TOO_LARGE.value: 9}
+
+
+def test_a_partition_is_forgotten_before_the_next_one() -> None:
+    """The memory of a plan does not depend on the number of partitions."""
+
+    def peak(partitions: int) -> int:
+        eligibility, strategy = Eligibility(100, (), ()), BySize(PlanContext(1000, no_ranges))
+        made = (
+            ([a_slice(f"{number}-{i}", 10, f"p{number}") for i in range(10)], eligibility)
+            for number in range(partitions)
+        )
+        tracemalloc.start()
+        selection = select(made, strategy, SizeRules(max_groups=3), explain=False)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert selection.reasons[ClusteringReason.GROUP_CAP.value] == 10 * (partitions - 3)
+        return found
+
+    # The names of the partitions that are left out: 200 bytes of each.
+    assert peak(1_000) < peak(100) + 1_000 * 200

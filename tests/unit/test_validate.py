@@ -71,7 +71,7 @@ from .corruptions import (
     wrong_ranges,
 )
 from .faulty_storage import FaultyStorage, Killed
-from .metadata_tables import compact, open_metadata
+from .metadata_tables import compact, files_by_partition, open_metadata
 from .repairs import P, both, cluster, fail_newest, newest, repair
 from .shares import TWO_SHARES, share
 from .tables import RELEASES, open_local, unpack
@@ -527,7 +527,7 @@ def test_the_next_commit_rolls_a_killed_repair_back(release: str, tmp_path: Path
 def test_above_a_base_file(release: str, tmp_path: Path) -> None:
     """Log files are merged before the base file: one deletion of what both have takes it out of the log files only."""
     path = unpack(release, tmp_path)
-    listing = metadata_of(open_local(path)).files_partition()[P]
+    listing = files_by_partition(metadata_of(open_local(path)))[P]
     big, stale, missing = sorted(listing)[:3]
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(7)})]})
     compact(path)
@@ -551,7 +551,7 @@ def test_above_a_base_file(release: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_size_that_is_too_big_in_a_base_file_is_left(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
-    name, size = sorted(metadata_of(open_local(path)).files_partition()[P].items())[0]
+    name, size = sorted(files_by_partition(metadata_of(open_local(path)))[P].items())[0]
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {name: FileEntry(size + 1)})]})
     compact(path)
     left = {(FILES, DifferenceKind.WRONG_SIZE.value, P, name, None)}
@@ -570,7 +570,7 @@ def test_statistics_above_a_base_file(release: str, tmp_path: Path) -> None:
     """Version 6 cannot narrow a range there, but mends all that may hide rows."""
     path = with_indexes(release, tmp_path, *((COLUMN_STATS,) if release == "0.15.0" else ()))
     compact(path)
-    name = min(metadata_of(open_local(path)).files_partition()[P])
+    name = min(files_by_partition(metadata_of(open_local(path)))[P])
     (right,) = metadata_of(open_local(path)).reader(COLUMN_STATS).scan(column_stats_key("ts", P, name))
     assert isinstance(right, StatsRecord)
     for wrong, from_base in (
@@ -717,14 +717,14 @@ def test_a_partition_that_is_out_of_sight_is_told_and_kept(release: str, indexed
     whole = {name: list(open_metadata(path).reader(name).scan()) for name in open_metadata(path).partitions}
     (path / P).rename(tmp_path / "away")
     report = run(path)
-    listed = set(open_metadata(path).files_partition()[P])
+    listed = set(files_by_partition(open_metadata(path))[P])
     assert {(f[0], f[2]) for f in found(report)} == {(FILES, P)}
     assert {f[3] for f in found(report)} == {None, *listed}
     assert all("no file of the partition is stored" in str(row["detail"]) for row in report.tables["differences"])
     assert report.exit_code == 5 and "--drop-missing-partitions" in (report.hint or "")
     assert indexed == ((P, None, Doubt.MISSING_PARTITION.value) in unsure(report))
-    other = next(name for name in open_metadata(path).files_partition() if name != P)
-    lost = sorted(open_metadata(path).files_partition()[other])[0]
+    other = next(name for name in files_by_partition(open_metadata(path)) if name != P)
+    lost = sorted(files_by_partition(open_metadata(path))[other])[0]
     write_own(path, {FILES: [FilesRecord(other, RecordType.FILES, {lost: GONE})] * 2})
     report = run(path, repair=True)
     assert report.exit_code == 7 and "--drop-missing-partitions" in (report.hint or "")
@@ -739,9 +739,9 @@ def test_a_partition_that_is_gone_for_good_is_dropped_on_demand(release: str, tm
     index_bootstrap(wanted(path), engine=LocalEngine())
     shutil.rmtree(path / P)
     assert run(path, repair=True).exit_code == 5
-    assert P in open_metadata(path).files_partition()
+    assert P in files_by_partition(open_metadata(path))
     assert run(path, repair=True, drop_missing_partitions=True).exit_code == 0
-    assert P not in open_metadata(path).files_partition()
+    assert P not in files_by_partition(open_metadata(path))
     assert run(path).exit_code == 0 and indexed_locations(path) == real_locations(path)
 
 
@@ -766,4 +766,4 @@ def test_a_partition_that_the_timeline_says_is_gone_is_dropped(release: str, by:
         table.timeline.publish(ts, action, state, content, "20980101000001000")
     shutil.rmtree(path / P)
     assert run(path, repair=True).exit_code == 0
-    assert P not in open_metadata(path).files_partition()
+    assert P not in files_by_partition(open_metadata(path))
