@@ -11,6 +11,7 @@ stopping Spark. The table is kept in FOLDER for the next run.
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from process_memory import PeakMemory
+from simulated_cores import MeasuredTasks, event_log, measured
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -37,6 +39,7 @@ EXECUTION = "hoodie.clustering.execution.strategy.class"
 STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
 TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 GROUP_BYTES = "hoodie.clustering.plan.strategy.max.bytes.per.group"
+_SIMULATED = (4, 8, 16, 32, 64)
 COPIERS_NOTE = b"original.created.by"
 """The key in the footers of files that Hudi copied."""
 
@@ -184,16 +187,23 @@ class Bench:
         cases = [Case(columns, group=True) for columns in ("", sort)]
         hudi = self.hudi(table, cases)
         yield f"\n{rows:,} rows, 100 files, {size / (1 << 30):.2f} GiB, one group; Hudi {VERSION}, warm; seconds"
+        tasks: list[tuple[Case, MeasuredTasks]] = []
         yield "\n| one group | Hudi, 2 cores | our job, 1 core | 2 cores | | whole process, 1 core | 2 cores | |"
         yield "|---|---|---|---|---|---|---|---|"
         for case in cases:
-            one, two = (self.ours(table, replace(case, cores=cores)) for cores in (1, 2))
+            with event_log() as (variables, log):
+                one, two = self.ours(table, replace(case, cores=1)), self.ours(table, replace(case, cores=2), variables)
+                tasks.append((case, measured(log, 2)))
             assert one.job and two.job, "both are measured"
-            title = f"sorted by {case.sort}" if case.sort else "unsorted"
             yield (
-                f"| {title} | {hudi[case].execute:.1f} | {one.job:.1f} | {two.job:.1f} | {two.job / one.job:.2f} "
-                f"| {one.execute:.1f} | {two.execute:.1f} | {two.execute / one.execute:.2f} |"
+                f"| {_title(case)} | {hudi[case].execute:.1f} | {one.job:.1f} | {two.job:.1f} "
+                f"| {two.job / one.job:.2f} | {one.execute:.1f} | {two.execute:.1f} | {two.execute / one.execute:.2f} |"
             )
+        yield "\nIts tasks on more cores: seconds (share of linear; seconds with the start of workers and the driver)"
+        yield f"\n| one group | tasks | seconds together | {' | '.join(f'{cores} cores' for cores in _SIMULATED)} |"
+        yield f"|---|---|---|{'---|' * len(_SIMULATED)}"
+        for case, of in tasks:
+            yield of.line(_title(case), _SIMULATED)
 
     def hudi_process(self, table: Path, case: Case) -> float:
         """The seconds of an execution by Hudi with the start and the end of its Spark, as ours are measured."""
@@ -247,12 +257,12 @@ class Bench:
             whole, report = run("compact", path, *conf({CODEC: "zstd"}))
             return job_seconds(report["seconds"]), whole
 
-    def ours(self, table: Path, case: Case) -> Times:
+    def ours(self, table: Path, case: Case, variables: Mapping[str, str] | None = None) -> Times:
         sort = {SORT: case.sort} if case.sort else {}
         with self.copy(table) as path:
             planned, _ = run("schedule", path, *conf({**sort, LAYOUT: case.layout, **case.plan}))
             master = ["--spark-master", f"local[{case.cores}]"] if case.cores else []
-            done, report = run("execute", path, *conf({CODEC: case.codec}), *master)
+            done, report = run("execute", path, *conf({CODEC: case.codec}), *master, variables=variables)
             return _told(
                 "ours", case, Times(planned, done, job_seconds(report["seconds"]), ", ".join(report["decoded"]))
             )
@@ -286,13 +296,19 @@ def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None
 
 
 def run(
-    name: str, path: Path, *flags: str, memory: PeakMemory | None = None, tree: Path = ROOT
+    name: str,
+    path: Path,
+    *flags: str,
+    memory: PeakMemory | None = None,
+    tree: Path = ROOT,
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[float, dict[str, Any]]:
-    """The seconds of a whole process, and its report."""
+    """The seconds of a whole process with these environment `variables`, and its report."""
     line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
     start = time.perf_counter()
     # `-m` takes the package of the folder that it starts in.
-    process = subprocess.Popen(line, cwd=tree, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, **(variables or {})}
+    process = subprocess.Popen(line, cwd=tree, stdout=subprocess.PIPE, text=True, env=environment)
     with nullcontext() if memory is None else memory.watching(process.pid):
         output, _ = process.communicate()
     seconds = time.perf_counter() - start
@@ -318,6 +334,10 @@ def check_copied(table: Path, path: Path, codec: str) -> None:
 def job_seconds(phases: dict[str, float]) -> float:
     """The seconds of a process without starting and stopping Spark."""
     return phases["total"] - phases.get("start spark", 0.0) - phases.get("stop spark", 0.0)
+
+
+def _title(case: Case) -> str:
+    return f"sorted by {case.sort}" if case.sort else "unsorted"
 
 
 def _told(who: str, case: Case, times: Times) -> Times:
