@@ -1,6 +1,7 @@
 """How a service runs independent pieces of work: on Spark, or in this process."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from .process import machine_bytes
@@ -10,6 +11,19 @@ if TYPE_CHECKING:
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedTask:
+    """A task that had several `attempts`, of which one counts; `why`: what the engine says of the first other one.
+
+    `task` is its number in the job `description`.
+    """
+
+    description: str
+    task: int
+    attempts: int
+    why: str
 
 
 class Engine(Protocol):
@@ -27,6 +41,10 @@ class Engine(Protocol):
     def repeats_tasks(self) -> bool:
         """Whether a task may run again, or twice at the same time, when its first run did not end well."""
 
+    @property
+    def repeated(self) -> Sequence[RepeatedTask]:
+        """The tasks so far that had several attempts."""
+
     def map(
         self,
         function: Callable[[Task, str], Result],
@@ -36,8 +54,8 @@ class Engine(Protocol):
     ) -> list[Result]:
         """The results of `function` in the order of `tasks`. `function` also gets a write token, unique to the attempt.
 
-        `progress(done, total)` is called from time to time. Raises the first error of a task unchanged, when no other
-        task is running any more.
+        `progress(done, total)` is called from time to time. Raises the first error of a task unchanged. When it returns
+        or raises, no attempt of a task is running any more.
         """
 
     def labels(self, labels: "Sequence[Any]") -> "Pieces":
@@ -102,6 +120,7 @@ class LocalEngine:
     """Runs one task after the other, in this process; `cores` is what services are told that divide their work."""
 
     repeats_tasks = False
+    repeated: Sequence[RepeatedTask] = ()
     cores = 1
 
     def __init__(self, cores: int = cores) -> None:

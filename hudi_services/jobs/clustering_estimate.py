@@ -81,7 +81,7 @@ def _tell(estimates: Sequence[GroupEstimate], memory: TaskMemory, report: Report
     report.files = InOut(report.files.before, sum(group.new_files for group in groups))
     spilled = round(sum(estimate.spilled for estimate in estimates) * share)
     peak = max(estimate.memory for estimate in estimates)
-    report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, spilled, None)])
+    report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, memory.process, peak, spilled, None)])
 
 
 def _estimated(group: ClusteringGroupRow, estimate: GroupEstimate) -> EstimatedGroupRow:

@@ -30,7 +30,7 @@ from ..runs.opening import open_rewritable
 from ..runs.report import Report
 from ..runs.request import WriteOperation, WriteRequest
 from ..runs.run import Run
-from ..runs.running import Running, check_engine
+from ..runs.running import Running, check_engine, show_repeated
 from ..schema.table_schema import TableSchema
 from ..snapshot import refresh
 from ..storage import Storage
@@ -94,7 +94,11 @@ def write(request: WriteRequest, rows: Callable[[], pa.RecordBatchReader], stora
 
 def write_frame(request: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
     """Write the rows of a data frame in one commit, by tasks of its engine."""
-    return _write(request, lambda _: FrameSource(frame), storage, Report.start(request))
+    report = Report.start(request)
+    try:
+        return _write(request, lambda _: FrameSource(frame), storage, report)
+    finally:
+        show_repeated(report, frame.engine)
 
 
 def delete_partitions(request: WriteRequest, storage: Storage | None = None) -> Report:

@@ -6,7 +6,7 @@ The limit is for the data. The interpreter and its libraries (`INTERPRETER_BYTES
 
 from dataclasses import dataclass
 
-INTERPRETER_BYTES = 150 << 20
+INTERPRETER_BYTES = 160 << 20
 READER_BYTES = 24 << 10
 _LEAST_PROCESS_BYTES = 115 << 20
 _WRITER_BYTES = 48 << 20
@@ -23,6 +23,11 @@ class TaskMemory:
     """The memory of one task; `limit` is the bytes for its data."""
 
     limit: int = 1 << 30
+
+    @property
+    def process(self) -> int:
+        """Bytes that the process of the task keeps to: those of its data and of the interpreter."""
+        return self.limit + INTERPRETER_BYTES
 
     @property
     def run(self) -> int:

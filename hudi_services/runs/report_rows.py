@@ -110,9 +110,19 @@ class TaskMemoryRow(Row, of="memory"):
     """The memory of the tasks of a rewrite, measured or estimated."""
 
     limit_bytes: int
+    process_limit_bytes: int
     peak_bytes: int | None
     spilled_groups: int
     spilled_bytes: int | None
+
+
+class RepeatedTaskRow(Row, of="repeated_tasks"):
+    """A task of Spark that ran more than once."""
+
+    job: str
+    task: int
+    attempts: int
+    why: str
 
 
 class NewFilesRow(Row, of="new_files"):

@@ -244,7 +244,7 @@ def _results(engine: Engine, tasks: Sequence[RewriteTask], run: Run[SparkRequest
         # Groups that were taken over have no peak.
         peak = max(result.peak for result in done.results.values()) or None
         spilled = [result.spilled for result in done.results.values() if result.spilled]
-        report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, peak, len(spilled), sum(spilled))])
+        report.show(TaskMemoryRow, [TaskMemoryRow(memory.limit, memory.process, peak, len(spilled), sum(spilled))])
         report.tasks = done.tasks
     return done.results
 

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..engine import Engine, Frame, LocalEngine, Pieces
+from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
 from ..options import file_keys
 from .report import Report
+from .report_rows import RepeatedTaskRow
 from .request import PlanRequest, SparkRequest
 from .run import Run
 
@@ -73,6 +74,10 @@ class Running:
     def repeats_tasks(self) -> bool:
         return self._ready().repeats_tasks
 
+    @property
+    def repeated(self) -> Sequence[RepeatedTask]:
+        return () if self._engine is None else self._engine.repeated
+
     def map(
         self,
         function: Callable[[Task, str], Result],
@@ -92,7 +97,8 @@ class Running:
         return FileFrame(self._ready(), files)
 
     def close(self) -> None:
-        """Stop Spark, if it was started here, once it has started."""
+        """Stop Spark, if it was started here, once it has started; the report gets the tasks that ran twice."""
+        show_repeated(self._report, self)
         starting, self._starting = self._starting, None
         if starting is None:
             return
@@ -118,6 +124,15 @@ class Running:
             with self._report.phase("start spark"):
                 self._engine = self._starting.result()
         return self._engine
+
+
+def show_repeated(report: Report, engine: Engine) -> None:
+    """Give the report a list of the tasks that had several attempts, if there are any."""
+    if engine.repeated:
+        report.show(
+            RepeatedTaskRow,
+            (RepeatedTaskRow(one.description, one.task, one.attempts, one.why) for one in engine.repeated),
+        )
 
 
 def started(operation: str, work: Sequence[object], run: Run[PlanRequest]) -> Running:

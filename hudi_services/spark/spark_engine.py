@@ -2,7 +2,6 @@
 
 import functools
 import pickle
-import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,11 +11,12 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, SparkContext
 
-from ..engine import Pieces
+from ..engine import Pieces, RepeatedTask
 from ..errors import HudiServicesError, JobLost
 from .memory import cores, task_memory
 from .pieces import SparkPieces
 from .shipping import ship, shipped
+from .task_attempts import TaskAttempts, what_failed
 from .workers import in_task
 
 Task = TypeVar("Task")
@@ -25,7 +25,6 @@ Result = TypeVar("Result")
 _POLL_SECONDS = 0.5
 _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """The local properties that make up the job group of a thread."""
-_PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception|Invalid)\b.*:")
 
 
 class SparkEngine:
@@ -34,6 +33,7 @@ class SparkEngine:
     def __init__(self, context: SparkContext, parallelism: int | None = None) -> None:
         self.context = context
         self._parallelism = parallelism
+        self.repeated: list[RepeatedTask] = []
 
     @property
     def task_memory(self) -> int:
@@ -98,11 +98,20 @@ class SparkEngine:
             stop.set()
             if watcher.ident is not None:
                 watcher.join()
+            self._settle(group, description)
         progress(total, total)
         for outcome in outcomes:
             if isinstance(outcome, HudiServicesError):
                 raise outcome
         return outcomes
+
+    def _settle(self, group: str, description: str) -> None:
+        """Wait until no attempt of the job is running, and note those of tasks that had several."""
+        # When the Java process is gone, its executors end, too.
+        with suppress(Py4JError, ConnectionError):
+            attempts = TaskAttempts(self.context, group)
+            attempts.wait()
+            self.repeated += attempts.repeated(description)
 
     def _watch(
         self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
@@ -135,12 +144,10 @@ def _job_group(context: SparkContext, group: str, description: str) -> Iterator[
 
 
 def _cause(error: Exception) -> str:
-    """The line that says what went wrong: the last of a Python traceback, else the first of Java's."""
+    """What went wrong, in one line."""
     if not isinstance(error, Py4JJavaError):
         return f"its Java process is gone ({type(error).__name__})"
-    lines = [line.strip() for line in str(error.java_exception.getMessage()).splitlines() if line.strip()]
-    python = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return (python or lines or ["unknown"])[-1 if python else 0]
+    return what_failed(str(error.java_exception.getMessage()))
 
 
 def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:

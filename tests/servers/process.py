@@ -1,10 +1,12 @@
-"""A server as a process of the test: started, awaited, and killed at the end."""
+"""A server as a process of the test: started, awaited, and killed at the end, with the processes that it started."""
 
+import os
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _LONGEST_START = 60.0
@@ -18,22 +20,40 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: Sequence[object], log: Path, is_ready: Callable[[], object]) -> Iterator[None]:
+def running(
+    command: Sequence[object],
+    log: Path,
+    is_ready: Callable[[], object],
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
     """A context in which the server runs; what it prints goes to `log`. The command may have paths in it.
+
+    Its environment is `environment`, else ours; it leads a session of its own.
 
     It is ready when `is_ready` raises no OSError. Raises RuntimeError, with the end of the log, for one that ends
     before that or takes a minute.
     """
     with log.open("wb") as printed:
         server = subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
+            list(map(str, command)),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             _await(server, is_ready, log)
-            yield
+            yield server
         finally:
-            server.kill()
-            server.wait()
+            kill(server)
+
+
+def kill(server: subprocess.Popen[bytes]) -> None:
+    """Kill a server of `running` and what it started, as when its machine is lost; one that is gone already, too."""
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 def _await(server: subprocess.Popen[bytes], is_ready: Callable[[], object], log: Path) -> None:

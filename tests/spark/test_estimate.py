@@ -32,4 +32,5 @@ def test_memory_of_a_task(tmp_path: Path) -> None:
     assert estimate["bytes"]["out"] == pytest.approx(done["bytes"]["out"], rel=0.15)
     (predicted,), (measured,) = estimate["tables"]["memory"], done["tables"]["memory"]
     assert predicted["limit_bytes"] == measured["limit_bytes"] == 64 << 20
+    assert measured["peak_bytes"] <= measured["process_limit_bytes"] == (64 + 160) << 20
     assert predicted["peak_bytes"] == pytest.approx(measured["peak_bytes"], rel=0.3)

@@ -22,7 +22,7 @@ from hudi_services.cli.app import app
 from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
-from hudi_services.engine import LocalEngine
+from hudi_services.engine import LocalEngine, RepeatedTask
 from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
@@ -277,6 +277,12 @@ def test_every_list_of_the_reports_is_in_their_page(tmp_path: Path) -> None:
         assert set(listed) == seen[title], title
 
 
+class Repeating(LocalEngine):
+    """As an engine that has lost an executor."""
+
+    repeated = (RepeatedTask("rewrite file slices", 0, 2, "ExecutorLostFailure"),)
+
+
 def made_reports(folder: Path) -> list[tuple[str, Report]]:
     """Runs that show every list of every service, each with its heading in the page."""
     quick = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **DEAD_AT_ONCE}
@@ -313,7 +319,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     due["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
     begin_metadata_clean(indexed)
     wanted_late = request(indexed, Mode.SCHEDULE_AND_EXECUTE, due, publish_late=True)
-    executed = clustering.schedule_and_execute(wanted_late, engine=LocalEngine())
+    executed = clustering.schedule_and_execute(wanted_late, engine=Repeating())
     left = salvage.Planned("1.2.0", folder / "left")
     left.update(left.groups[0][0])
     left_out = left.execute()

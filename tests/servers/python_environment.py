@@ -1,0 +1,74 @@
+"""Virtual environments with what `hudi_services` imports, and without it: the Pythons of the machines of a cluster."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+from .tools import kept, run
+
+ROOT = Path(__file__).resolve().parents[2]
+_STORES = ["hdfs-native>=0.14.7"]
+
+
+def environment(into: Path) -> Path:
+    """A virtual environment at `into` that has our requirements; its Python. It is a copy of one that is kept."""
+    required = [one for one in requires("hudi-services") or [] if "extra ==" not in one] + _STORES
+    name = hashlib.sha256(f"{sys.version} {sys.prefix} {required}".encode()).hexdigest()[:16]
+
+    def install(folder: Path) -> None:
+        run([sys.executable, "-m", "venv", str(folder)])
+        run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *required])
+
+    shutil.copytree(kept(f"python-{name}", install), into, symlinks=True, copy_function=_linked)
+    return into / "bin" / "python"
+
+
+def _linked(source: str, target: str) -> None:
+    """A link where the file system has both, for nobody changes the files; else a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def install(python: Path, *what: str) -> None:
+    """Install into the environment of this Python."""
+    run([str(python), "-m", "pip", "install", "--quiet", *what])
+
+
+def spark_home(version: str) -> Path:
+    """The home of this release of Spark, which its Python package is; that of the tests' own, when it is that."""
+    import pyspark
+
+    if pyspark.__version__ == version:
+        return Path(pyspark.__path__[0])
+
+    def install(folder: Path) -> None:
+        run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), f"pyspark=={version}"])
+
+    return kept(f"pyspark-{version}", install) / "pyspark"
+
+
+def wheel(into: Path) -> Path:
+    """The wheel of this repository."""
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(into),
+            str(ROOT),
+        ],
+        check=True,
+    )
+    (found,) = into.glob("hudi_services-*.whl")
+    return found
