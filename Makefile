@@ -31,7 +31,7 @@ endef
 UNIT := pytest -n 3 --dist worksteal --durations=25 tests/unit
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep coverage bench bench-plan bench-growth count-requests read-matrix format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-cluster test-interop test-deep coverage bench bench-plan bench-growth count-requests read-matrix format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -61,7 +61,7 @@ check: install-dev ## Format, lint, types, import layers, unit tests: minutes, n
 	$(BIN)/mypy
 	$(RUN) -m $(UNIT)
 
-test: check test-spark test-interop ## All quick tests; with HUDI_TESTS=all the deep ones, too
+test: check test-spark test-cluster test-interop ## All quick tests; with HUDI_TESTS=all the deep ones, too
 
 test-unit: install-dev ## Unit tests: no JVM
 	$(RUN) -m $(UNIT)
@@ -69,12 +69,16 @@ test-unit: install-dev ## Unit tests: no JVM
 test-spark: install-dev ## Tests with Spark, without Apache Hudi
 	$(RUN) -m pytest -n 2 tests/spark
 
+test-cluster: install-dev ## Tests on clusters of Spark, all deep: those of one kind of cluster are in one share
+	$(RUN) -m pytest --durations=15 tests/cluster
+
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 	@$(INTEROP)
 
 test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
 	HUDI_TESTS=deep $(RUN) -m $(UNIT)
 	HUDI_TESTS=deep $(RUN) -m pytest -n 2 tests/spark
+	HUDI_TESTS=deep $(RUN) -m pytest tests/cluster
 	@HUDI_TESTS=deep; export HUDI_TESTS; $(INTEROP)
 
 coverage: install-dev ## Lines and branches that the unit tests run: in all, and the ten modules with the least

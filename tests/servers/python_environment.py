@@ -11,6 +11,8 @@ from pathlib import Path
 from .tools import kept, run
 
 ROOT = Path(__file__).resolve().parents[2]
+SPARK_3, SPARK_4 = "3.5.9", "4.3.0"
+"""The releases of Spark of the tests on clusters."""
 _STORES = ["hdfs-native>=0.14.7"]
 
 
