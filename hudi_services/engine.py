@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from .process import machine_bytes
 
@@ -24,6 +24,21 @@ class RepeatedTask:
     task: int
     attempts: int
     why: str
+
+
+@runtime_checkable
+class WeighedTask(Protocol):
+    """A task that tells how much it has to do."""
+
+    @property
+    def bytes(self) -> int:
+        """The stored bytes that it reads, about."""
+
+
+def weights(tasks: Sequence[object]) -> list[int]:
+    """What the progress counts for each task: its bytes where all tasks tell theirs, otherwise 1."""
+    told = [max(1, one.bytes) for one in tasks if isinstance(one, WeighedTask)]
+    return told if len(told) == len(tasks) else [1] * len(tasks)
 
 
 class Engine(Protocol):
@@ -54,8 +69,8 @@ class Engine(Protocol):
     ) -> list[Result]:
         """The results of `function` in the order of `tasks`. `function` also gets a write token, unique to the attempt.
 
-        `progress(done, total)` is called from time to time. Raises the first error of a task unchanged. When it returns
-        or raises, no attempt of a task is running any more.
+        `progress(done, total)` is called from time to time, with what `weights` gives for the tasks. Raises the first
+        error of a task unchanged. When it returns or raises, no attempt of a task is running any more.
         """
 
     def labels(self, labels: "Sequence[Any]") -> "Pieces":
@@ -83,8 +98,9 @@ class Pieces(Protocol):
     def joined(self, other: "Pieces") -> "Pieces":
         """The tables of both, which `then` has made, in the partitions of both."""
 
-    def divided(self, partitions: int) -> "Pieces":
-        """The same tables in other partitions, with the second part of their labels."""
+    def divided(self, partitions: int, description: str) -> "Pieces":
+        """The same tables in other partitions, with the second part of their labels; `description` says what sends
+        them."""
 
     def keep(self) -> "Pieces":
         """Itself; its tables are computed once, and kept until `release`."""
@@ -138,9 +154,11 @@ class LocalEngine:
         progress: Callable[[int, int], None],
     ) -> list[Result]:
         results: list[Result] = []
-        for task in tasks:
+        each, done = weights(tasks), 0
+        for task, weight in zip(tasks, each, strict=True):
             results.append(function(task, f"{len(results)}-0-{len(results)}"))
-            progress(len(results), len(tasks))
+            done += weight
+            progress(done, sum(each))
         return results
 
     def labels(self, labels: "Sequence[Any]") -> "Pieces":

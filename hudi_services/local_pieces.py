@@ -39,7 +39,7 @@ class LocalPieces:
     def joined(self, other: Any) -> "LocalPieces":
         return LocalPieces([*self._partitions, *other._partitions], [*self._held, *other._held])
 
-    def divided(self, partitions: int) -> "LocalPieces":
+    def divided(self, partitions: int, description: str) -> "LocalPieces":
         return self._kept(lambda: (one for rows in self._partitions for one in rows()), partitions)
 
     def keep(self) -> "LocalPieces":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..options import DEFAULT_SOURCE
 from ..runs.report import InOut, Report, RunState
 from ..runs.report_rows import Row, Value, Values
+from ..units import size_text
 from .grouping import Grouping, grouped, grouping_of
 from .terminal import harmless, harmless_json
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MOST_ROWS = 40
 """Rows of one list that are printed: a person reads no more."""
 _FOLDED = 30
@@ -58,16 +58,6 @@ def as_tables(report: Report, verbose: bool) -> str:
         if any(one.is_cut for one in lists):
             console.print("each row of these lists: --verbose, or --format json", highlight=False)
     return text.get()
-
-
-def size_text(count: int | None) -> str:
-    """A number of bytes with three significant digits and its unit."""
-    if count is None:
-        return "?"
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{count} {_UNITS[0]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
 def _facts(report: Report) -> "Table":

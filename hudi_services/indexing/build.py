@@ -6,6 +6,7 @@ table's lock no change is left.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from ..base_files.slices import describe
 from ..concurrency import at_once
@@ -108,10 +109,8 @@ class Build:
     def read_keys(self) -> None:
         """Write the runs of every task that is not done."""
         undone = self._undone()
-        tasks = [self._key_task(str(number), self.plan.tasks[number]) for number in undone]
-        results = self._engine.map(
-            _noted_keys, list(zip(undone, tasks, strict=True)), "read record keys", self._tell("read keys")
-        )
+        tasks = [_NotedKeys(number, self._key_task(str(number), self.plan.tasks[number])) for number in undone]
+        results = self._engine.map(_noted_keys, tasks, "read record keys", self._tell("read keys"))
         assert len(results) == len(undone)
 
     def write_shards(self) -> list[WrittenBase]:
@@ -244,9 +243,20 @@ def _place(file_slice: FileSlice) -> Location:
     return Location(file_slice.partition, file_slice.file_id, millis_of(file_slice.base_instant))
 
 
-def _noted_keys(numbered: tuple[int, KeyTask], token: str) -> None:
-    number, task = numbered
-    save_runs(task.storage, number, read_keys(task, token))
+@dataclass(frozen=True, slots=True)
+class _NotedKeys:
+    """A task whose runs are noted under its number."""
+
+    number: int
+    task: KeyTask
+
+    @property
+    def bytes(self) -> int:
+        return self.task.bytes
+
+
+def _noted_keys(noted: _NotedKeys, token: str) -> None:
+    save_runs(noted.task.storage, noted.number, read_keys(noted.task, token))
 
 
 def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:

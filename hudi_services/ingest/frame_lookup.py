@@ -153,7 +153,7 @@ def looked_up(frame: Frame, rows: Pieces, kept: KeptRows, parts: int, task: Assi
             wanted = _wanted(rows, LookTask(is_global, few), progress)
         read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, task.live, division)
         divided_rows = divided_rows.joined(frame.engine.labels(_batches(slices)).then(read_keys, read))
-    return divided_rows.divided(division.parts).then(assign, task)
+    return divided_rows.divided(division.parts, "divide rows by key").then(assign, task)
 
 
 def divide(task: Division, rows: Labelled, token: str) -> Labelled:

@@ -89,20 +89,22 @@ def _sources(group: Group, digest: str) -> Iterator[RewriteTask]:
     """Parts of the old rows: some row groups of slices that follow each other, or one slice with log files."""
     task, number = group.task, 0
 
-    def part(slices: Sequence[FileSlice], start: int = 0, rows: int | None = None) -> RewriteTask:
+    def part(slices: Sequence[FileSlice], size: int, start: int = 0, rows: int | None = None) -> RewriteTask:
         nonlocal number
         number += 1
-        return replace(task, slices=tuple(slices), part=Part(digest, number - 1, group.form, "sorted", start, rows))
+        of = Part(digest, number - 1, group.form, "sorted", start, rows, bytes=size)
+        return replace(task, slices=tuple(slices), part=of)
 
     pairs = zip(task.slices, group.readers, strict=True)
     for has_logs, some in groupby(pairs, key=lambda pair: bool(pair[0].log_files)):
         if has_logs:
-            yield from (part([one]) for one, _ in some)
+            yield from (part([one], one.size) for one, _ in some)
             continue
         segments = [(one, segment) for one, reader in some for segment in segments_of([reader])]
         for packed in pack(segments, lambda item: item[1].stored_bytes, _SOURCE_BYTES):
             begin, slices = packed[0][1], list(dict.fromkeys(one for one, _ in packed))
-            yield part(slices, _rows_before(begin), sum(segment.rows for _, segment in packed))
+            size = sum(segment.stored_bytes for _, segment in packed)
+            yield part(slices, size, _rows_before(begin), sum(segment.rows for _, segment in packed))
 
 
 def _rows_before(segment: Segment) -> int:
@@ -117,7 +119,8 @@ def _part(group: Group, digest: str, plan: CopyPlan | str, number: int, start: i
     firsts = _firsts(group)
     wanted = np.flatnonzero((firsts[:-1] < end) & (firsts[1:] > start))
     slices = tuple(task.slices[at] for at in wanted)
-    part = Part(digest, number, group.form, decoded, start - int(firsts[wanted[0]]), end - start, copied)
+    share = group.bytes * (end - start) // max(1, group.rows)
+    part = Part(digest, number, group.form, decoded, start - int(firsts[wanted[0]]), end - start, copied, share)
     file_id = task.file_ids[number] if number < len(task.file_ids) else new_file_id()
     return replace(task, slices=slices, file_ids=(file_id,), part=part)
 

@@ -63,6 +63,8 @@ class Part:
     start: int = 0
     rows: int | None = None
     copied: Copied | None = None
+    bytes: int = 0
+    """Bytes of the old files, about: its share of those of the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,9 @@ class RewriteTask:
 
     @property
     def bytes(self) -> int:
-        """Bytes of its old files, as far as the slices tell them."""
+        """Bytes of its old files, as far as the slices tell them; of a part its share."""
+        if self.part is not None:
+            return self.part.bytes
         return sum(one.size for one in self.slices)
 
     @property

@@ -22,6 +22,10 @@ class TimedTask:
     task: RewriteTask
     end: float
 
+    @property
+    def bytes(self) -> int:
+        return self.task.bytes
+
 
 def rewrite_in_time(timed: TimedTask, write_token: str) -> RewriteResult | None:
     """As `rewrite_once`; None when the time that is left will not do. What is finished already is taken over."""

@@ -101,7 +101,7 @@ def _exchanged(
         exchanged[at] = sorted_group(groups[at], of, ranges, files)
         files += ranges.count
     exchange = Exchange(tuple(exchanged.values()))
-    sent = engine.labels(exchange.labels).then(send_rows, exchange).divided(files)
+    sent = engine.labels(exchange.labels).then(send_rows, exchange).divided(files, "sort and send rows")
     results = iter(sent.results(write_once, exchange, "sort and rewrite file slices", progress))
     found = {}
     for at, group in exchanged.items():

@@ -15,6 +15,7 @@ from pyspark.serializers import CPickleSerializer
 
 from ..engine import Pieces, Step
 from ..errors import HudiServicesError
+from .job_names import stages_called
 from .shipping import ship, shipped
 from .workers import in_task
 
@@ -52,14 +53,15 @@ class SparkPieces:
         run = shipped(ship(self._rdd.context), functools.partial(_pieces, self._read, step, pickle.dumps(task)))
         return SparkPieces(self._engine, self._rdd.mapPartitions(run), _tables)
 
-    def divided(self, partitions: int) -> "SparkPieces":
+    def divided(self, partitions: int, description: str) -> "SparkPieces":
         # RDD.partitionBy would gather up to a thousand tables in a worker before it hands them on; this hands on each.
         context: Any = self._rdd.context
         keyed: Any = self._rdd.mapPartitions(shipped(ship(context), _numbered), preservesPartitioning=True)
         keyed._bypass_serializer = True
-        pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
-        partitioner = context._jvm.PythonPartitioner(partitions, id(_numbered))
-        divided = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))
+        with stages_called(context, description):
+            pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
+            partitioner = context._jvm.PythonPartitioner(partitions, id(_numbered))
+            divided = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))
         return SparkPieces(self._engine, RDD(divided, context, CPickleSerializer()), _tables)
 
     def keep(self) -> "SparkPieces":
@@ -72,7 +74,7 @@ class SparkPieces:
     def results(self, step: Step, task: Any, description: str, progress: Callable[[int, int], None]) -> list[Any]:
         count = self._rdd.getNumPartitions()
         run = functools.partial(_results, self._read, step, pickle.dumps(task))
-        return self._engine.collect(self._rdd, count, run, count, description, progress)
+        return self._engine.collect(self._rdd, count, run, description, progress)
 
 
 def _tables(pieces: Iterable[Piece]) -> Iterator[tuple[Any, pa.Table]]:

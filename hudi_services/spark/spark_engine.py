@@ -5,14 +5,16 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import RDD, SparkContext
+from pyspark import RDD, Accumulator, SparkContext, StatusTracker
 
-from ..engine import Pieces, RepeatedTask
+from ..engine import Pieces, RepeatedTask, weights
 from ..errors import HudiServicesError, JobLost
+from .job_names import job_group, job_name
 from .memory import cores, task_memory
 from .pieces import SparkPieces
 from .shipping import ship, shipped
@@ -23,8 +25,6 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.5
-_JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-"""The local properties that make up the job group of a thread."""
 
 
 class SparkEngine:
@@ -58,8 +58,12 @@ class SparkEngine:
         if not tasks:
             return []
         slices = min(len(tasks), self._parallelism or len(tasks))
-        payloads = self.context.parallelize([pickle.dumps(task) for task in tasks], slices)
-        return self.collect(payloads, slices, functools.partial(_run, function), len(tasks), description, progress)
+        each = weights(tasks)
+        payloads = self.context.parallelize([*zip(map(pickle.dumps, tasks), each, strict=True)], slices)
+        done = self.context.accumulator(0)
+        run = functools.partial(_run, function, done)
+        named = job_name(description, len(tasks), each)
+        return self._collected(payloads, run, description, named, _Progress(progress, sum(each), lambda _: done.value))
 
     def labels(self, labels: Sequence[Any]) -> Pieces:
         return SparkPieces.of_labels(self, labels)
@@ -69,20 +73,27 @@ class SparkEngine:
         payloads: "RDD[Any]",
         slices: int,
         run: Callable[[Iterable[Any]], Iterator[Any]],
-        total: int,
         description: str,
         progress: Callable[[int, int], None],
     ) -> list[Any]:
-        """The results of `run` for each of the `slices` partitions of `payloads`, in one job; as `map` otherwise.
+        """The results of `run` for the `slices` partitions of `payloads`, which `progress` counts, in one job."""
+        seen = _Progress(progress, slices, functools.partial(_ended_tasks, self.context.statusTracker()))
+        return self._collected(payloads, run, description, job_name(description, slices, ()), seen)
 
-        `total` is what `progress` counts.
-        """
+    def _collected(
+        self,
+        payloads: "RDD[Any]",
+        run: Callable[[Iterable[Any]], Iterator[Any]],
+        description: str,
+        named: str,
+        seen: "_Progress",
+    ) -> list[Any]:
         group = f"hudi_services-{uuid.uuid4()}"
         stop = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(group, slices, total, progress, stop), daemon=True)
+        watcher = threading.Thread(target=seen.watch, args=(group, stop), daemon=True)
         try:
             tasks = shipped(ship(self.context), run)
-            with _job_group(self.context, group, description):
+            with job_group(self.context, group, named):
                 watcher.start()
                 outcomes: list[Any] = payloads.mapPartitions(tasks).collect()
         except (Py4JError, ConnectionError) as error:
@@ -99,7 +110,7 @@ class SparkEngine:
             if watcher.ident is not None:
                 watcher.join()
             self._settle(group, description)
-        progress(total, total)
+        seen.end()
         for outcome in outcomes:
             if isinstance(outcome, HudiServicesError):
                 raise outcome
@@ -113,34 +124,34 @@ class SparkEngine:
             attempts.wait()
             self.repeated += attempts.repeated(description)
 
-    def _watch(
-        self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
-    ) -> None:
-        tracker = self.context.statusTracker()
+
+@dataclass(frozen=True)
+class _Progress:
+    """Tells `tell` how much of `total` is done, as `done` counts it for a job group."""
+
+    tell: Callable[[int, int], None]
+    total: int
+    done: Callable[[str], int]
+
+    def watch(self, group: str, stop: threading.Event) -> None:
         # When the Java process is gone, the thread that waits for the job reports it.
         with suppress(Py4JError, ConnectionError):
             while not stop.wait(_POLL_SECONDS):
-                done = 0
-                for job in tracker.getJobIdsForGroup(group):
-                    info = tracker.getJobInfo(job)
-                    for stage in info.stageIds if info else ():
-                        state = tracker.getStageInfo(stage)
-                        done += state.numCompletedTasks if state else 0
-                progress(min(done, slices) * total // slices, total)
+                self.tell(min(self.done(group), self.total), self.total)
+
+    def end(self) -> None:
+        self.tell(self.total, self.total)
 
 
-@contextmanager
-def _job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
-    """A context in which jobs of this thread belong to `group`; afterwards they belong to their previous group."""
-    before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
-    context.setJobGroup(group, description, interruptOnCancel=True)
-    try:
-        yield
-    finally:
-        with suppress(Py4JError, ConnectionError):
-            for name, value in before.items():
-                # None removes the property.
-                context.setLocalProperty(name, value)  # type: ignore[arg-type]
+def _ended_tasks(tracker: StatusTracker, group: str) -> int:
+    """The tasks of a job group that have ended, of the stage that gives the results."""
+    found = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            state = tracker.getStageInfo(stage)
+            found += state.numCompletedTasks if state else 0
+    return found
 
 
 def _cause(error: Exception) -> str:
@@ -150,12 +161,15 @@ def _cause(error: Exception) -> str:
     return what_failed(str(error.java_exception.getMessage()))
 
 
-def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
+def _run(
+    function: Callable[[Task, str], Result], done: "Accumulator[int]", payloads: Iterable[tuple[bytes, int]]
+) -> Iterator[Result | HudiServicesError]:
     """Yield the result of `function` for each task, and HudiServicesErrors as values: a retry of the task cannot help,
     and their text stays whole."""
     with in_task() as token:
-        for payload in payloads:
+        for payload, weight in payloads:
             try:
                 yield function(pickle.loads(payload), token)
             except HudiServicesError as error:
                 yield error
+            done.add(weight)

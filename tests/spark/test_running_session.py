@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import hudi_services
 from hudi_services.cli.app import run
+from hudi_services.rewriting.time_limit import TimedTask
 from hudi_services.runs import group_tasks
 from hudi_services.spark import spark_engine as engine
 from hudi_services.stores.options import StorageOptions
@@ -109,10 +110,50 @@ def test_two_threads_on_two_tables(session: SparkSession, tmp_path: Path, capfd:
     for number, (path, rows_before) in enumerate(zip(paths, expected, strict=True)):
         result = outcomes[number][0]
         assert result.state == "completed"
-        assert {total for phase, _, total in seen[number] if phase == "rewrite"} == {result.report["groups"]}
+        (total,) = {total for phase, _, total in seen[number] if phase == "rewrite"}
+        assert total == result.report["bytes"]["in"], "progress counts bytes"
         assert clustered(path) and rows(open_local(path), listed_view(open_local(path))).equals(rows_before)
     told = capfd.readouterr()
     assert told.out == "" and "hudi" not in told.err
+
+
+def test_stages_have_names_and_progress_counts_bytes(session: SparkSession) -> None:
+    """What Spark's UI shows, by the store that it reads."""
+    context = session.sparkContext
+    seen: list[tuple[int, int]] = []
+
+    def work(task: TimedTask, token: str) -> int:
+        time.sleep(task.bytes / (1 << 20))
+        return task.bytes
+
+    def hand_on(task: None, tables: Any, token: str) -> Iterator[Any]:
+        for label, table in tables:
+            yield (label, None), table
+
+    def count_tables(task: None, tables: Any, token: str) -> Iterator[int]:
+        yield sum(1 for _ in tables)
+
+    engine_here = engine.SparkEngine(context)
+    sizes = [1 << 18, 6 << 18, 3 << 18]
+    tasks = [TimedTask(SimpleNamespace(bytes=one), 0.0) for one in sizes]  # type: ignore[arg-type]
+    results = engine_here.map(work, tasks, "weigh", lambda *now: seen.append(now))
+    assert results == sizes
+    assert {total for _, total in seen} == {sum(sizes)} and seen[-1][0] == sum(sizes)
+    assert any(0 < done < sum(sizes) for done, _ in seen), "the smallest task ended first"
+    counted: list[tuple[int, int]] = []
+    sent = engine_here.labels([0, 1]).then(hand_on, None).divided(3, "send")
+    assert sent.results(count_tables, None, "receive", lambda *now: counted.append(now)) == [1, 1, 0]
+    assert counted[-1] == (3, 3)
+    store: Any = context._jsc.sc().statusStore()
+    java: Any = context._jvm
+    nothing, no_shares = java.java.util.ArrayList(), context._gateway.new_array(java.double, 0)  # type: ignore[union-attr]
+    stages = store.stageList(nothing, False, False, no_shares, nothing)
+    names = [stages.apply(at).name() for at in range(stages.size())]
+    assert {"weigh (3 tasks, 2.5 MiB)", "send", "receive (3 tasks)"} <= {*names}
+    described = {stages.apply(at).description().get() for at in range(stages.size()) if "we" in stages.apply(at).name()}
+    assert described == {"weigh (3 tasks, 2.5 MiB)"}
+    (shuffled,) = (stages.apply(at) for at in range(stages.size()) if names[at] == "send")
+    assert shuffled.shuffleWriteBytes() > 0 and shuffled.shuffleWriteRecords() == 2
 
 
 def test_a_job_that_is_cancelled_is_the_only_one(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ ROWS = [
         "plugins",
         "process",
         "paths",
+        "units",
         "concurrency",
         "recent",
         "temporary_files",

@@ -59,6 +59,10 @@ class KeyTask:
     hash_name: str = HUDI
     hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None
 
+    @property
+    def bytes(self) -> int:
+        return sum(one.size for one, _ in self.slices)
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRunRef:
