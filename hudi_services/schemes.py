@@ -19,7 +19,7 @@ class Scheme:
     """The class of the storage, `module:Class`, which is loaded for the first URL and called with the URL, and with the
     StorageOptions where there are some."""
     opened_as: str
-    """The scheme by which the class knows the store: Hadoop has several names for the same one."""
+    """The name by which the class knows the store: Hadoop has several schemes for the same one."""
     authority: str = BUCKET
     """Pattern of all that may be between `scheme://` and the path: a place, and no user or password."""
     takes_options: bool = True
@@ -40,11 +40,11 @@ SCHEMES: dict[str, Scheme] = {
     "s3n": Scheme(_OBJECTS, "s3"),
     "gs": Scheme(_OBJECTS, "gs"),
     "az": Scheme(_OBJECTS, "az"),
-    "adl": Scheme(_OBJECTS, "adl"),
-    "azure": Scheme(_OBJECTS, "azure"),
-    "wasb": Scheme(_OBJECTS, "azure", CONTAINER_AT_ACCOUNT),
-    "wasbs": Scheme(_OBJECTS, "azure", CONTAINER_AT_ACCOUNT),
-    "abfs": Scheme(_OBJECTS, "abfs", CONTAINER_AT_ACCOUNT),
-    "abfss": Scheme(_OBJECTS, "abfs", CONTAINER_AT_ACCOUNT),
+    "adl": Scheme(_OBJECTS, "az"),
+    "azure": Scheme(_OBJECTS, "az"),
+    "wasb": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),
+    "wasbs": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),
+    "abfs": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),
+    "abfss": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),
 }
 """In lower case; "" is a path without a scheme."""

@@ -1,6 +1,7 @@
 """A bucket of S3, Google Cloud Storage or Azure as a storage, on obstore.
 
-Credentials come from the options, else from the environment, else from the role of the machine.
+Credentials come from the options, else from the environment, else from Hadoop's settings, else from the role of the
+machine. Hadoop's are read once, where the storage is opened: tasks of executors get them with it.
 """
 
 import functools
@@ -16,15 +17,20 @@ from obstore.store import from_url
 from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
 from ..limits import LARGEST_FILE, check_size
 from ..schemes import SCHEMES
-from ..storage import FileInfo, StoreCapabilities
+from ..storage import FileInfo, Storage, StoreCapabilities
 from ..urls import scheme_of
+from . import open_storage
 from .base import BaseStorage
 from .conditional_put import ConditionalPut, tag_of
-from .options import StorageOptions
+from .hadoop_settings import hadoop_options
+from .options import StorageOptions, Value
 from .upload import open_output
 
 _PAGE = 1_000
 """Files that stores list in one request."""
+_ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
+_AZURE = "core.windows.net"
+_AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 _INSTANCE_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Who is asked for the credentials of a machine's role, when the environment has none."""
 _NO_CREDENTIALS = (
@@ -37,13 +43,24 @@ _NO_CREDENTIALS = (
 class ObjectStorage(BaseStorage):
     """`Storage` below the URL of an object store."""
 
-    def __init__(self, url: str, options: StorageOptions | None = None) -> None:
-        """Raises ConfigError for options that the store does not have."""
+    def __init__(
+        self, url: str, options: StorageOptions | None = None, of_hadoop: StorageOptions | None = None
+    ) -> None:
+        """`of_hadoop` are the options by Hadoop's settings, which are read without it. Raises ConfigError for options
+        that the store does not have, and for settings that cannot be read or make no sense."""
         super().__init__(url.rstrip("/"), options)
-        scheme = scheme_of(url)
-        self._url = SCHEMES[scheme].opened_as + self._root[len(scheme) :]
-        if options is not None:
-            self._check_options(options)
+        self._given, given = options, options or StorageOptions({})
+        self._store = SCHEMES[scheme_of(url)].opened_as
+        self._url, of_url = _opened_as(self._store, self._root, given)
+        account = of_url.get("account_name") or given.get("account_name") or os.environ.get(_ACCOUNT)
+        place = account if self._store == "az" else self._url.partition("://")[2].partition("/")[0]
+        self._of_hadoop = hadoop_options(self._store, str(place), given) if of_hadoop is None else of_hadoop
+        self._options = of_url.over(given).over(self._of_hadoop) or None
+        if options is not None and self._options is not None:
+            self._check_options(self._options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._root, self._given, self._of_hadoop)
 
     def _check_options(self, options: StorageOptions) -> None:
         try:
@@ -55,6 +72,11 @@ class ObjectStorage(BaseStorage):
                 hint="the names are those of obstore, as aws_endpoint, aws_region and allow_http",
             ) from None
 
+    def elsewhere(self, url: str) -> Storage:
+        if SCHEMES[scheme_of(url)].opened_as != self._store or self._given is None:
+            return open_storage(url)
+        return open_storage(url, self._given)
+
     @property
     def capabilities(self) -> StoreCapabilities:
         return StoreCapabilities(
@@ -64,7 +86,7 @@ class ObjectStorage(BaseStorage):
     @property
     def _has_conditions(self) -> bool:
         """Whether puts may have conditions: not every store that is like S3 knows them, and then they are off."""
-        if scheme_of(self._url) != "s3":
+        if self._store != "s3":
             return True
         given = None if self._options is None else self._options.get("conditional_put")
         return (given or os.environ.get("AWS_CONDITIONAL_PUT")) != "disabled"
@@ -129,7 +151,7 @@ class ObjectStorage(BaseStorage):
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
         self._check_path(path)
-        if scheme_of(self._url) == "gs" and not seen.version:
+        if self._store == "gs" and not seen.version:
             # Google compares generations, which its listings do not tell.
             now = self.head(path)
             if now is None or now.tag != seen.tag:
@@ -177,6 +199,25 @@ class ObjectStorage(BaseStorage):
 
     def _way_out(self, said: str) -> str:
         return _NO_CREDENTIALS if any(one in said for one in _INSTANCE_METADATA) else ""
+
+
+def _opened_as(store: str, root: str, given: StorageOptions) -> tuple[str, StorageOptions]:
+    """The URL by which obstore knows the place, and the options that the URL says.
+
+    Hadoop's URLs of Azure have the account, as container@account.dfs.core.windows.net; other clouds of Azure have other
+    domains.
+    """
+    authority, slash, path = root.partition("://")[2].partition("/")
+    container, _, host = authority.partition("@")
+    found: dict[str, Value] = {}
+    if host:
+        account, _, domain = host.partition(".")
+        found["account_name"] = account
+        domain = domain.partition(".")[2]
+        is_told = given.get("endpoint") or any(os.environ.get(one) for one in _AZURE_ENDPOINTS)
+        if domain not in ("", _AZURE) and not is_told:
+            found["endpoint"] = f"https://{account}.blob.{domain}"
+    return f"{store}://{container}{slash}{path}", StorageOptions(found)
 
 
 @functools.lru_cache(maxsize=64)

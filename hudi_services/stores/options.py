@@ -69,6 +69,15 @@ class StorageOptions:
         """The value of an option, by its name without that of the cloud; None when it is not given."""
         return next((value for given, value in self._values if _bare(given) == name), None)
 
+    def over(self, lower: "StorageOptions") -> "StorageOptions":
+        """These options, and those of `lower` that are not among them."""
+        names = {_bare(name) for name, _ in self._values}
+        return StorageOptions(dict([*(one for one in lower._values if _bare(one[0]) not in names), *self._values]))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._values)
+
     def hide(self, text: str) -> str:
         """`text` without the values that may be secret."""
         for secret in sorted(self._secrets(), key=len, reverse=True):

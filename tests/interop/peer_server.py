@@ -1,6 +1,7 @@
 """Real Apache Hudi of one release, in one JVM, behind JSON lines.
 
-Started as `python -m ...peer_server VERSION [--memory 2g] [--java-options OPTIONS] [--small-tables]`. Each line on
+Started as `python -m ...peer_server VERSION [--memory 2g] [--java-options OPTIONS] [--class-path PATHS]
+[--small-tables]`. Each line on
 stdin is `{"call": name, "args": {...}}` for a method of `Server`; each line on the original stdout is `{"ok": value}`
 or `{"error": text}`. Everything that Spark and Hudi print goes to stderr. Rows travel as parquet files, whose paths are
 in the arguments.
@@ -44,8 +45,10 @@ _MUCH_YOUNG = "-Xms1200m -Xmn800m"
 _END, _NEXT = "\1", "\2"
 
 
-def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = SOON_UP) -> "SparkSession":
-    """A Spark session with the Hudi bundle of `version`."""
+def session(
+    version: str, *, cores: int = 2, memory: str = "2g", java_options: str = SOON_UP, class_path: str = ""
+) -> "SparkSession":
+    """A Spark session with the Hudi bundle of `version`, and `class_path` after it."""
     _find_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
@@ -53,7 +56,7 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
     settings = {
         # Not spark.jars: threads of Java's common pool, on which Hudi reads its log files, would look for its classes
         # where they are not (by chance a ClassCastException in 1.0.2).
-        "spark.driver.extraClassPath": str(_bundle(version)),
+        "spark.driver.extraClassPath": os.pathsep.join(filter(None, (str(_bundle(version)), class_path))),
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -346,11 +349,12 @@ def main() -> None:
     parser.add_argument("version")
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--java-options", default=SOON_UP)
+    parser.add_argument("--class-path", default="", help="jars and folders of settings for Java")
     parser.add_argument("--small-tables", action="store_true", help="spare what only large tables are worth")
     arguments = parser.parse_args()
     version = arguments.version
     options = f"{arguments.java_options} {_MUCH_YOUNG}" if arguments.small_tables else arguments.java_options
-    spark = session(version, memory=arguments.memory, java_options=options)
+    spark = session(version, memory=arguments.memory, java_options=options, class_path=arguments.class_path)
     try:
         replies.write(json.dumps({"ok": version}) + "\n")
         replies.flush()

@@ -5,11 +5,12 @@ cannot be had is an error, and no reason to skip a test.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,6 +61,19 @@ def node_program(package: str, version: str, name: str) -> Path:
         run(["npm", "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", f"{package}@{version}"])
 
     return kept(f"{package}-{version}", install) / "node_modules" / ".bin" / name
+
+
+def maven_jars(name: str, digests: Mapping[str, str]) -> Path:
+    """The folder of these jars, called `name`: the SHA-256 of each by group:artifact:version."""
+
+    def install(folder: Path) -> None:
+        for artifact, digest in digests.items():
+            run(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"])
+            _, jar, version = artifact.split(":")
+            found = hashlib.sha256((folder / f"{jar}-{version}.jar").read_bytes()).hexdigest()
+            assert found == digest, f"{artifact} is not the jar that the tests know: its SHA-256 is {found}"
+
+    return kept(name, install)
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> None:
