@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_services.clock import SystemClock
 from hudi_services.codecs.clustering_plan import decode_requested_replace
+from hudi_services.snapshot import open_snapshot
 from hudi_services.stores import open_storage
 
 from . import ours
@@ -75,6 +77,19 @@ class Table:
         """Hudi's procedure; without the options it drops partitions of the metadata table."""
         options = ",".join(f"{key}={value}" for key, value in (self._metadata | EACH_DELTA_COMMIT).items())
         self.peer.sql(f"call {name}(path => '{self.url}', op => '{op}', options => '{options}')")
+
+    def clean_by_hudi(self) -> None:
+        options = ",".join(f"{key}={value}" for key, value in self._metadata.items())
+        policy = "clean_policy => 'KEEP_LATEST_COMMITS', retain_commits => 1"
+        self.procedure("run_clean", f"{policy}, options => '{options}'")
+
+    def procedure(self, name: str, arguments: str) -> None:
+        """One of Hudi's procedures that know a table by its name."""
+        self.peer.sql(f"create table rides using hudi location '{self.url}'")
+        try:
+            self.peer.sql(f"call {name}(table => 'rides', {arguments})")
+        finally:
+            self.peer.sql("drop table rides")
 
     def _new(self, first: int, end: int) -> pa.Table:
         self._writes += 1
@@ -147,6 +162,26 @@ def in_turns(table: Table, check: Callable[[], None]) -> None:
     table.ours("archive", options=_FEW_INSTANTS)
     table.by_hudi(50, 120)
     check()
+
+    # Plans of cleans and rollbacks name files by their URLs.
+    table.clean_by_hudi()
+    check()
+    before = dict(table.rows)
+    table.by_hudi(100, 130)
+    table.ours("rollback", "--completed", "--instant", newest_write(table.url))
+    table.rows = dict(before)
+    check()
+    table.by_us(100, 130)
+    table.procedure("rollback_to_instant", f"instant_time => '{newest_write(table.url)}'")
+    table.rows = before
+    check()
+    table.by_hudi(110, 140)
+    check()
+
+
+def newest_write(url: str) -> str:
+    """The requested time of the newest completed write."""
+    return max(one.ts for one in open_snapshot(open_storage(url), SystemClock()).timeline.completed_writes())
 
 
 def assert_named_as(url: str) -> None:
