@@ -40,7 +40,6 @@ SCHEMES: dict[str, Scheme] = {
     "s3n": Scheme(_OBJECTS, "s3"),
     "gs": Scheme(_OBJECTS, "gs"),
     "az": Scheme(_OBJECTS, "az"),
-    "adl": Scheme(_OBJECTS, "az"),
     "azure": Scheme(_OBJECTS, "az"),
     "wasb": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),
     "wasbs": Scheme(_OBJECTS, "az", CONTAINER_AT_ACCOUNT),

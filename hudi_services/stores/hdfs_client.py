@@ -165,10 +165,10 @@ def _opened(url: str, config: dict[str, str]) -> "Client":
     if "No NameNode hosts found" in said and not url.endswith("/"):
         # No name service: a host, as for Hadoop.
         return cast("Client", hdfs_native().Client(f"{url}:{_DEFAULT_PORT}", config))
-    raise ConfigError(
-        f"{url} names no NameNode: {_told(said)[1]}",
-        hint="set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, or write hdfs://namenode:8020/path",
-    )
+    hint = "set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, or write hdfs://namenode:8020/path"
+    if "fallback" in said:
+        hint += "; a mount table of viewfs must have a linkFallback beside its links"
+    raise ConfigError(f"{url} names no NameNode: {_told(said)[1]}", hint=hint)
 
 
 def _first_answer(client: "Client", folder: str) -> None:

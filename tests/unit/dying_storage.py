@@ -1,5 +1,6 @@
 """Storages of any store that die: after a number of writes nothing works, as if the process had been killed."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -13,7 +14,7 @@ from .faulty_storage import Killed
 @dataclass
 class Life:
     """How many files a process may still write, and what it has written; None: all, or those up to the first whose path
-    ends with `last`."""
+    has the pattern `last`."""
 
     left: int | None = None
     last: str | None = None
@@ -28,11 +29,15 @@ class Life:
         if self.left is not None:
             self.left -= 1
         self.log.append(f"{what} {path}")
-        if self.last is not None and path.endswith(self.last):
+        if self.last is not None and re.search(self.last, path):
             self.left = 0
 
+    @property
+    def is_over(self) -> bool:
+        return self.left == -1
+
     def check(self) -> None:
-        if self.left == -1:
+        if self.is_over:
             raise Killed("dead already")
 
 

@@ -166,6 +166,7 @@ def test_a_url_that_the_configuration_does_not_resolve(tmp_path: Path, monkeypat
             open_storage(url).list_dir("")
         assert "HADOOP_CONF_DIR" in told.value.hint
         assert "hdfs://namenode:8020/path" in message_without_secrets(told.value.hint)
+        assert ("linkFallback" in told.value.hint) == url.startswith("viewfs:")
 
 
 @on_a_server

@@ -1,6 +1,7 @@
 """The names that Hadoop users have for one store: a plan names files by the URL of who made it, and whoever has another
 URL of the table carries it out."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +12,12 @@ from obstore.store import MemoryStore
 import hudi_services
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import decode_rollback_plan, encode_rollback_plan
+from hudi_services.errors import ConfigError
 from hudi_services.schemes import SCHEMES, Scheme
 from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.storage import Storage
 from hudi_services.stores import object_store, open_storage
+from hudi_services.urls import scheme_of
 
 from .dead_writes import appended
 from .dying_storage import Life, dying
@@ -31,7 +34,14 @@ DFS, BLOB = "lake@account.dfs.core.windows.net", "lake@account.blob.core.windows
 NAMES = {
     "s3": ("s3://lake/t", "s3a://lake/t", "s3n://lake/t"),
     "gs": ("gs://lake/t", "gs://lake/t/"),
-    "azure": (f"abfs://{DFS}/t", f"abfss://{DFS}/t", f"wasb://{BLOB}/t", f"wasbs://{BLOB}/t", "az://lake/t"),
+    "azure": (
+        f"abfs://{DFS}/t",
+        f"abfss://{DFS}/t",
+        f"wasb://{BLOB}/t",
+        f"wasbs://{BLOB}/t",
+        "az://lake/t",
+        "azure://lake/t",
+    ),
     "hdfs": ("hdfs://namenode:8020/lake/t", "hdfs://service/lake/t", "hdfs:///lake/t", "viewfs://table/mount/t"),
 }
 """The URLs of one table in each store."""
@@ -75,7 +85,7 @@ class Named:
     def begin(self, deed: Callable[[hudi_services.Table], object], last: str) -> bytes:
         """Do it, and be killed when the first file with this end of its name is written; its content."""
         table = self.table
-        table._storage = dying(table._storage, Life(last=last))
+        table._storage = dying(table._storage, Life(last=f"{re.escape(last)}$"))
         with pytest.raises(Killed):
             deed(table)
         return self.storage.read(self._newest(last))
@@ -146,6 +156,22 @@ def test_plans_that_name_the_store_in_another_way(theirs: str, ours: str) -> Non
         there.rename(".rollback.requested", change)
         assert here.table.recover(apply=True).ok
         check()
+
+
+def test_all_schemes_are_here() -> None:
+    """Local folders have one name; that each of these stores lets one of many create a file is in test_store_races,
+    for local folders in test_store_contract."""
+    named = {scheme_of(url) for urls in NAMES.values() for url in urls}
+    assert named == set(SCHEMES) - {"", "file"}
+
+
+@pytest.mark.parametrize(
+    "scheme", ["http", "https", "ftp", "webhdfs", "swebhdfs", "o3fs", "ofs", "oss", "cosn", "obs", "dbfs", "nfs", "adl"]
+)
+def test_other_stores_are_refused(scheme: str) -> None:
+    for act in (hudi_services.open, hudi_services.create, open_storage):
+        with pytest.raises(ConfigError, match="is not supported: a store with atomic create-if-absent is needed"):
+            act(f"{scheme}://lake/t")
 
 
 def without_scheme(url: str) -> str:
