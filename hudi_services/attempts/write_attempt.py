@@ -78,7 +78,7 @@ class WriteAttempt(AttemptFrame):
             if ts != due:
                 # Others were here first.
                 self._give_up_claim(current)
-                self._claim(ts)
+                ts = self._claim_later(ts, times)
                 current.check_held()
             self._requested_at = uptime()
             self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
@@ -95,6 +95,15 @@ class WriteAttempt(AttemptFrame):
             with suppress(LockBusy):
                 self._claim(due := times.draw())
                 return due
+
+    def _claim_later(self, ts: str, times: Times) -> str:
+        """Claim this instant, or the first later one that no run of ours has claimed which waits for the lock: that run
+        will find that others were here first."""
+        while True:
+            with suppress(LockBusy):
+                self._claim(ts)
+                return ts
+            ts = times.next()
 
     def _claim(self, ts: str) -> None:
         """Take the lease of an instant that is not published, and begin its heartbeat."""

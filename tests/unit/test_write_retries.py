@@ -3,7 +3,7 @@
 import random
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,12 +11,17 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
+from hudi_services.attempts import write_attempt
+from hudi_services.commit.lease import Lease
+from hudi_services.commit.liveness import lease_name
 from hudi_services.errors import ConflictError
 from hudi_services.jobs import writing
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import WriteOperation, WriteRequest
+from hudi_services.snapshot import Snapshot
 from hudi_services.storage import Storage
+from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.versions import VERSIONS
 
 from ..tiers import DEEP
@@ -416,3 +421,32 @@ def test_every_write_of_a_retry_may_be_the_last(version: int, kind: str, tmp_pat
         assert hudi_services.open(path, engine="local").validate(strict=True).ok, where
         bases = {one.name.rpartition("_")[2].removesuffix(".parquet") for one in path.rglob("*.parquet")}
         assert bases <= {instant.ts for instant in open_local(path).timeline.completed_writes()}, where
+
+
+def test_the_next_instant_is_claimed_by_a_run_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write finds under the lock that others were first, and another one, which waits for the lock, has claimed the
+    instant that comes next."""
+    table = create(tmp_path / "t", options=FILTERS)
+    table.upsert(rows(2, 3))
+    claim_next, refuse = write_attempt.WriteAttempt._claim_next, write_attempt.refuse_ahead
+    claimed: list[str] = []
+
+    def others_first(attempt: write_attempt.WriteAttempt) -> str:
+        due = claim_next(attempt)
+        monkeypatch.setattr(write_attempt.WriteAttempt, "_claim_next", claim_next)
+        table.upsert(rows(0, 1))
+        return due
+
+    def claims(found: Snapshot, ts: str) -> None:
+        refuse(found, ts)
+        if len(claimed) < 2 and len(found.timeline.completed_writes()) == 2:
+            claimed.append(ts)
+            instant = Instant(ts, Action.COMMIT, State.REQUESTED, None, "")
+            stack.enter_context(Lease(found.storage, lease_name(instant), f"write {ts}", is_new=True))
+
+    monkeypatch.setattr(write_attempt.WriteAttempt, "_claim_next", others_first)
+    monkeypatch.setattr(write_attempt, "refuse_ahead", claims)
+    with ExitStack() as stack:
+        done = table.upsert(rows(1, 2))
+    assert done.ok and done.instant is not None and done.instant > max(claimed)
+    assert len(open_local(tmp_path / "t").timeline.completed_writes()) == 3
