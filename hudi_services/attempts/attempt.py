@@ -218,7 +218,7 @@ class Attempt(AttemptFrame):
             self._undo(error)
         elif isinstance(error, JobLost | TimeOver):
             hint = "; ".join(filter(None, [error.hint, "the next execute does the rest"]))
-            raise type(error)(f"{error.message}; {kept} finished groups are kept", hint=hint) from error
+            raise type(error)(f"{error.message}; {kept} finished tasks are kept", hint=hint) from error
 
     def _count_done(self) -> int:
         """The number of checkpoints of this attempt; 0 when they cannot be listed."""

@@ -259,7 +259,7 @@ def _clustering(case: _Case) -> _Judgement:
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     if begun:
         done = len(checkpoints(case.table, case.instant))
-        more = f", with {done} finished groups that execute would keep" if done else ""
+        more = f", with {done} finished tasks that execute would keep" if done else ""
         why = f"its execution gives no sign of life for {case.silence}; the plan is deleted with it{more}"
         return Decision.ROLL_BACK, why, blocks
     if not plan.groups:

@@ -23,9 +23,9 @@ def test_what_is_done_survives_a_lost_job(tmp_path: Path) -> None:
     assert report.instant and report.groups == 8
     executions = Executions(path, report.instant, tmp_path)
     errors = executions.failed_after(3)
-    assert "3 finished groups are kept" in errors and "the next execute does the rest" in errors
+    assert "3 finished tasks are kept" in errors and "the next execute does the rest" in errors
     done, errors = executions.without_java_after(3)
-    assert "its Java process is gone" in errors and "6 finished groups are kept; trying again (1 of 1)" in errors
+    assert "its Java process is gone" in errors and "6 finished tasks are kept; trying again (1 of 1)" in errors
     assert (done["state"], done["groups"], done["resumed_groups"], done["rows"]["out"]) == ("completed", 8, 6, 400)
     assert len(executions.seen()) == 3 + 1 + 2
     assert rows(open_local(path), listed_view(open_local(path))).equals(before)

@@ -324,7 +324,7 @@ def test_recover_takes_the_finished_groups_with_the_plan(release: str, planned: 
     table = planned(release)
     table.kill_after_groups(3)
     found = recovered(table)
-    assert found["decision"] == "roll back" and "with 3 finished groups that execute would keep" in str(found["why"])
+    assert found["decision"] == "roll back" and "with 3 finished tasks that execute would keep" in str(found["why"])
     recovered(table, apply=True)
     assert (table.notes(), table.new_files()) == ([], {})
     assert table.is_unharmed() and not open_local(table.path).timeline.pending()
@@ -391,7 +391,7 @@ def test_finished_groups_survive_a_lost_job(
     with pytest.raises(type(error)) as ended:
         table.execute(engine=Ends(7, error))
     if isinstance(ended.value, JobLost):
-        assert ended.value.message.endswith("ExecutorLostFailure; 7 finished groups are kept")
+        assert ended.value.message.endswith("ExecutorLostFailure; 7 finished tasks are kept")
         assert ended.value.hint == "see the log; the next execute does the rest"
     assert table.state is State.INFLIGHT and len(table.notes()) == 7 and table.is_unharmed()
     assert not (table.path / f".hoodie/.heartbeat/{table.ts}").exists()

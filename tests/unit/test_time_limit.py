@@ -109,7 +109,7 @@ def test_all_or_nothing_goes_on_later(clock: Clock, tmp_path: Path) -> None:
     before = both_views(path)[0]
     ts = clustering.schedule(request(path, Mode.SCHEDULE, SINGLE | SORT)).instant
     report = run(path, LIMIT, all_or_nothing=True)
-    assert report.exit_code == 7 and "3 finished groups are kept" in str(report.error)
+    assert report.exit_code == 7 and "3 finished tasks are kept" in str(report.error)
     assert all(seen.equals(before) for seen in both_views(path))
     done = run(path, {}, all_or_nothing=True)
     assert (done.state, done.instant, done.resumed_groups) == (RunState.COMPLETED, ts, 3)
