@@ -6,14 +6,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import hudi_services
+from hudi_services.clock import SystemClock
+from hudi_services.snapshot import open_snapshot
+from hudi_services.stores import open_storage
+
 from ..servers.bucket import Bucket
 from ..servers.hadoop_settings import settings_folder
 from ..servers.s3 import KEY, REGION, SECRET
 from ..servers.s3a import class_path, settings_at
 from ..servers.started import deep_on
 from ..servers.versitygw import versitygw
-from .peer import Peer
-from .store_turns import Table, in_turns
+from ..unit.dying_storage import Life, dying
+from ..unit.faulty_storage import Killed
+from .peer import EACH_DELTA_COMMIT, Peer
+from .store_turns import Table, assert_named_as, in_turns
 
 pytestmark = [*deep_on("versitygw"), pytest.mark.releases("1.2.0")]
 
@@ -66,3 +73,30 @@ def test_in_turns(on_s3: Peer, bucket: Bucket, settings: Path, tmp_path: Path, m
     table.index_by_us()
     check()
     in_turns(table, check)
+
+
+def test_hudi_takes_the_other_scheme(
+    on_s3: Peer, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi, which knows s3a alone, carries out plans of ours that name files by s3://."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(settings))
+    url = "s3://lake/other"
+    table = Table(on_s3, "s3a://lake/other", tmp_path, (url,), indexed=True)
+    table.by_hudi(0, 40)
+    table.by_us(10, 20)
+    table.ours("schedule")
+    assert_named_as(url)
+    table.service_by_hudi("run_clustering", "execute")
+    table.check()
+    assert not open_snapshot(open_storage(url), SystemClock()).timeline.pending()
+    for _ in range(2):
+        table.by_us(0, 40)
+        table.ours("compact", "--mode", "scheduleAndExecute", options=EACH_DELTA_COMMIT)
+    # Killed when the plan is written.
+    ours = hudi_services.open(url, engine="local")
+    ours._storage = dying(ours._storage, Life(last=r"\.clean\.requested$"))
+    with pytest.raises(Killed):
+        ours.clean(options={"hoodie.clean.commits.retained": "1"})
+    table.clean_by_hudi()
+    table.check()
+    assert not open_snapshot(open_storage(url), SystemClock()).timeline.pending()
