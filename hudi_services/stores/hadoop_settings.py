@@ -36,7 +36,7 @@ class _Group:
 
     own: tuple[str, ...]
     of: Callable[["_Settings", str], Mapping[str, Value | None]]
-    """The options by Hadoop's settings, for a bucket or an Azure account; None for one that they do not name."""
+    """The options by Hadoop's settings, for a place; None for one that they do not name."""
 
 
 class _Settings:
@@ -79,7 +79,8 @@ class _Settings:
 
 
 def hadoop_options(store: str, place: str, given: StorageOptions) -> StorageOptions:
-    """The options by Hadoop's settings of a place (bucket of S3, account of Azure) in a store (`s3`, `gs`, `az`).
+    """The options by Hadoop's settings of a place in a store (`s3`, `gs`, `az`): of a bucket, or of an account of
+    Azure, as `account.core.windows.net`.
 
     What `given` says, or a variable of the store's own in the environment, is not among them.
 
@@ -184,9 +185,11 @@ def _s3_credentials(settings: _Settings, bucket: str) -> dict[str, Value | None]
     return {"access_key_id": key, "secret_access_key": secret, "session_token": settings.s3a(bucket, "session.token")}
 
 
-def _azure_credentials(settings: _Settings, account: str) -> dict[str, Value | None]:
+def _azure_credentials(settings: _Settings, place: str) -> dict[str, Value | None]:
+    account, _, domain = place.partition(".")
+
     def of_account(name: str) -> str | None:
-        hosts = (f"{account}.{kind}.core.windows.net" for kind in ("dfs", "blob"))
+        hosts = (f"{account}.{kind}.{domain}" for kind in ("dfs", "blob"))
         return settings.get(*(f"fs.azure.{name}.{one}" for one in (*hosts, account)), f"fs.azure.{name}")
 
     key = of_account("account.key")

@@ -51,10 +51,8 @@ class ObjectStorage(BaseStorage):
         super().__init__(url.rstrip("/"), options)
         self._given, given = options, options or StorageOptions({})
         self._store = SCHEMES[scheme_of(url)].opened_as
-        self._url, of_url = _opened_as(self._store, self._root, given)
-        account = of_url.get("account_name") or given.get("account_name") or os.environ.get(_ACCOUNT)
-        place = account if self._store == "az" else self._url.partition("://")[2].partition("/")[0]
-        self._of_hadoop = hadoop_options(self._store, str(place), given) if of_hadoop is None else of_hadoop
+        self._url, place, of_url = _opened_as(self._store, self._root, given)
+        self._of_hadoop = hadoop_options(self._store, place, given) if of_hadoop is None else of_hadoop
         self._options = of_url.over(given).over(self._of_hadoop) or None
         if options is not None and self._options is not None:
             self._check_options(self._options)
@@ -201,23 +199,26 @@ class ObjectStorage(BaseStorage):
         return _NO_CREDENTIALS if any(one in said for one in _INSTANCE_METADATA) else ""
 
 
-def _opened_as(store: str, root: str, given: StorageOptions) -> tuple[str, StorageOptions]:
-    """The URL by which obstore knows the place, and the options that the URL says.
+def _opened_as(store: str, root: str, given: StorageOptions) -> tuple[str, str, StorageOptions]:
+    """The URL by which obstore knows the place, the place by which Hadoop's settings do, and the options that the URL
+    says.
 
     Hadoop's URLs of Azure have the account, as container@account.dfs.core.windows.net; other clouds of Azure have other
     domains.
     """
     authority, slash, path = root.partition("://")[2].partition("/")
     container, _, host = authority.partition("@")
-    found: dict[str, Value] = {}
-    if host:
-        account, _, domain = host.partition(".")
-        found["account_name"] = account
-        domain = domain.partition(".")[2]
-        is_told = given.get("endpoint") or any(os.environ.get(one) for one in _AZURE_ENDPOINTS)
-        if domain not in ("", _AZURE) and not is_told:
-            found["endpoint"] = f"https://{account}.blob.{domain}"
-    return f"{store}://{container}{slash}{path}", StorageOptions(found)
+    url = f"{store}://{container}{slash}{path}"
+    if store != "az":
+        return url, container, StorageOptions({})
+    if not host:
+        return url, f"{given.get('account_name') or os.environ.get(_ACCOUNT)}.{_AZURE}", StorageOptions({})
+    account, _, domain = host.partition(".")
+    domain = domain.partition(".")[2] or _AZURE
+    found: dict[str, Value] = {"account_name": account}
+    if domain != _AZURE and not given.get("endpoint") and not any(os.environ.get(one) for one in _AZURE_ENDPOINTS):
+        found["endpoint"] = f"https://{account}.blob.{domain}"
+    return url, f"{account}.{domain}", StorageOptions(found)
 
 
 @functools.lru_cache(maxsize=64)
@@ -227,7 +228,8 @@ def _store(url: str, options: StorageOptions | None, *, retries: bool = True) ->
     if options is None:
         return from_url(url, **once)
     config: Any = options.config
-    client: Any = options.client
+    # With options of the client, even none, obstore does not read those of the environment, as AWS_ALLOW_HTTP.
+    client: Any = options.client or None
     return from_url(url, config=config, client_options=client, **once)
 
 

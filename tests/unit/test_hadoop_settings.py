@@ -16,7 +16,7 @@ from hudi_services.stores.options import StorageOptions, Value
 
 from ..servers.hadoop_settings import settings_folder
 from ..servers.s3a import settings_at
-from ..servers.started import Servers
+from ..servers.started import Servers, deep_on
 
 KEYS = {"fs.s3a.access.key": "key", "fs.s3a.secret.key": "SECRET"}
 ACCOUNT = "account.dfs.core.windows.net"
@@ -237,6 +237,17 @@ def test_tasks_get_them(servers: Servers, tmp_path: Path, monkeypatch: pytest.Mo
         assert values["fs.s3a.secret.key"] not in text
 
 
+def test_an_endpoint_of_the_environment(servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its TLS, and with the keys of Hadoop, or of a caller."""
+    values = settings_at(servers.bucket("moto").endpoint)
+    monkeypatch.setenv("AWS_ENDPOINT", values.pop("fs.s3a.endpoint"))
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    given = StorageOptions({"access_key_id": "key", "secret_access_key": "other", "region": "us-east-1"})
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(settings_folder(tmp_path, values)))
+    for number, options in enumerate((None, given)):
+        open_storage(f"s3a://lake/{tmp_path.name}", options).create(str(number), b"")
+
+
 def test_a_bucket_of_locks_has_settings_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"fs.s3a.bucket.lake.endpoint.region": "here", "fs.s3a.bucket.locks.endpoint.region": "there"}
     monkeypatch.setenv("HADOOP_CONF_DIR", str(settings_folder(tmp_path, values)))
@@ -253,3 +264,35 @@ def test_a_table_by_them(servers: Servers, tmp_path: Path, monkeypatch: pytest.M
     table = hudi_services.create(url, record_key="id", engine="local")
     table.upsert(pa.table({"id": ["a", "b"], "value": [1, 2]}))
     assert table.validate().ok and len(hudi_services.open(url).timeline()) > 0
+
+
+@pytest.mark.parametrize("server", [pytest.param("azurite", marks=deep_on("azurite"))])
+def test_azure_by_all_its_names(server: str, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = servers.bucket(server)
+    account, key = (str(bucket.options.get(name)) for name in ("account_name", "account_key"))
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", bucket.endpoint)
+    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
+    values = {f"fs.azure.account.key.{account}.dfs.core.windows.net": key}
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(settings_folder(tmp_path, values)))
+    bucket.open(tmp_path.name).put("file", b"content")
+    for scheme, kind in (("abfs", "dfs"), ("abfss", "dfs"), ("wasb", "blob"), ("wasbs", "blob")):
+        storage = open_storage(f"{scheme}://lake@{account}.{kind}.core.windows.net/{tmp_path.name}")
+        assert pickle.loads(pickle.dumps(storage)).read("file") == b"content"
+        storage.create(scheme, b"")
+    assert [file.path for file in bucket.open(tmp_path.name).list_tree("")] == [
+        "abfs",
+        "abfss",
+        "file",
+        "wasb",
+        "wasbs",
+    ]
+
+
+def test_other_clouds_of_azure(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "abfss://lake@account.dfs.core.chinacloudapi.cn/t"
+    known: dict[str, Value] = {"account_name": "account"}
+    assert found(url, {}) == known | {"endpoint": "https://account.blob.core.chinacloudapi.cn"}
+    key = {"fs.azure.account.key.account.dfs.core.chinacloudapi.cn": AZURE_KEY}
+    assert found(url, key)["account_key"] == AZURE_KEY
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "https://other")
+    assert found(url, {}) == known
