@@ -21,7 +21,7 @@ from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions, Value
 from tests.servers.bucket import Bucket
 from tests.servers.s3 import KEY, REGION, SECRET
-from tests.servers.spark_standalone import Standalone
+from tests.servers.spark_client import SparkClient
 from tests.unit.tables import merged_rows_of
 
 # What the README has as the program of --py-files; small groups are divided, too.
@@ -85,7 +85,7 @@ def strays(lake: Lake, name: str) -> list[str]:
 class Application:
     """How applications are submitted to a cluster: what is sent along, and settings of Spark."""
 
-    cluster: Standalone
+    cluster: SparkClient
     lake: Lake
     sent: Sequence[object]
     """Words of spark-submit that send our package to the machines."""

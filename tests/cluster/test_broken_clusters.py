@@ -19,7 +19,8 @@ import pytest
 import hudi_services
 from tests.servers.breaking_proxy import Asked, Break, BreakingProxy, breaking_proxy
 from tests.servers.python_environment import SPARK_3, SPARK_4, spark_home, wheel
-from tests.servers.spark_standalone import HOSTS, standalone
+from tests.servers.spark_client import HOSTS
+from tests.servers.spark_standalone import Standalone, standalone
 from tests.servers.versitygw import versitygw
 
 from .applications import Application, Lake, conf
@@ -119,6 +120,11 @@ def table(at: At, request: pytest.FixtureRequest) -> Iterator[str]:
     lake.check(name)
 
 
+def cluster_of(application: Application) -> Standalone:
+    assert isinstance(application.cluster, Standalone)
+    return application.cluster
+
+
 def executors(worker: subprocess.Popen[bytes]) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(worker.pid)], capture_output=True, text=True).stdout
     return [int(pid) for pid in found.split()]
@@ -153,7 +159,7 @@ def test_killed_executors(at: At, table: str, sort: bool) -> None:
     application, proxy = at
 
     def kill() -> None:
-        for worker in application.cluster.workers:
+        for worker in cluster_of(application).workers:
             for executor in executors(worker):
                 with suppress(ProcessLookupError):
                     os.kill(executor, signal.SIGKILL)
@@ -197,8 +203,9 @@ def test_an_excluded_host(at: At, table: str) -> None:
         "spark.excludeOnFailure.stage.maxFailedExecutorsPerNode": "1",
     }
     bad = conf(hoodie__layout__optimize__strategy="layouts:Bad", hoodie__clustering__plan__strategy__sort__columns="id")
-    (repeated,) = clustered(application, table, *bad, settings=_BOTH | excluded)["tables"]["repeated_tasks"]
-    assert repeated["attempts"] == 2 and repeated["why"].endswith(f"(on {HOSTS[1]})")
+    repeated = clustered(application, table, *bad, settings=_BOTH | excluded)["tables"]["repeated_tasks"]
+    assert all(one["attempts"] == 2 and one["why"].endswith(f"(on {HOSTS[1]})") for one in repeated), repeated
+    assert 1 <= len(repeated) <= 2, repeated
 
 
 def test_dynamic_allocation(at: At, table: str) -> None:
@@ -219,6 +226,6 @@ def test_dynamic_allocation(at: At, table: str) -> None:
 def test_a_lost_worker(at: At, table: str) -> None:
     """The last test: the machine does not come back."""
     application, proxy = at
-    when_a_file_is_stored(proxy, table, lambda: application.cluster.lose(1))
+    when_a_file_is_stored(proxy, table, lambda: cluster_of(application).lose(1))
     report = clustered(application, table, *_FILES, settings=_BOTH)
     assert any(HOSTS[1] in one["why"] for one in report["tables"]["repeated_tasks"])

@@ -69,7 +69,7 @@ def test_every_service(place: tuple[Standalone, Lake], tmp_path: Path) -> None:
 
     def write(rows: pa.Table, *words: str) -> None:
         new = lake.put(f"new/{name}-{len(rows)}.parquet", rows)
-        done = application.run("write", *target, "--input", new, "--spark-master", cluster.url, *words)
+        done = application.run("write", *target, "--input", new, "--spark-master", cluster.master, *words)
         assert (done["state"], done["rows"]["in"]) == ("completed", len(rows))
 
     write(first, "--operation", "insert", "--table-type", "MERGE_ON_READ", *definition)

@@ -10,7 +10,8 @@ public class MiniHdfs {
         conf.set("dfs.namenode.acls.enabled", "true");
         MiniDFSCluster cluster = new MiniDFSCluster.Builder(conf).numDataNodes(1).format(true).build();
         cluster.waitActive();
-        System.out.println("port " + cluster.getNameNodePort());
+        System.out.println("port=" + cluster.getNameNodePort());
+        System.out.println("ready");
         System.out.flush();
         while (System.in.read() >= 0) { }
         cluster.shutdown(true);

@@ -74,3 +74,11 @@ def wheel(into: Path) -> Path:
     )
     (found,) = into.glob("hudi_services-*.whl")
     return found
+
+
+def packed(folder: Path) -> tuple[Path, Path]:
+    """An environment that has this package, and an archive of it by venv-pack, both in `folder`; Python and archive."""
+    python, archive = environment(folder / "environment"), folder / "environment.tgz"
+    install(python, str(wheel(folder)), "venv-pack")
+    run([str(python), "-m", "venv_pack", "-p", str(folder / "environment"), "-o", str(archive)])
+    return python, archive

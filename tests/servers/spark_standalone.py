@@ -5,10 +5,9 @@ tests, are not on their import paths.
 """
 
 import json
-import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,46 +15,18 @@ from pathlib import Path
 
 from .process import free_port, kill, running
 from .python_environment import environment
-
-HOSTS = ("127.0.0.1", "127.0.0.2")
-"""Two host names: Spark starts a second copy of a task on another host only."""
+from .spark_client import HOSTS, SparkClient, machine
 
 
-@dataclass(slots=True)
-class Standalone:
-    """A cluster, and the machine from which applications are submitted; `home` is that of Spark."""
+@dataclass
+class Standalone(SparkClient):
+    """A cluster, and the machine from which applications are submitted in client mode."""
 
-    home: Path
-    url: str
-    folder: Path
-    python: Path
-    """The Python of the machine that submits."""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def submit(self, *words: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """spark-submit in client mode with these words, in the folder of the machine that submits."""
-        return subprocess.Popen(
-            [str(self.home / "bin" / "spark-submit"), "--master", self.url, *map(str, words)],
-            cwd=self.folder,
-            env=machine(self.home, HOSTS[0], self.python.parent)
-            | {"PYSPARK_DRIVER_PYTHON": str(self.python)}
-            | dict(environment or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
 
     def lose(self, number: int) -> None:
         """A worker's machine dies, with its executors."""
         kill(self.workers[number])
-
-
-def machine(home: Path, host: str, programs: Path | None) -> dict[str, str]:
-    """The environment variables of a machine with this host name, whose `python3` is in the folder `programs`."""
-    known = {name: os.environ[name] for name in ("JAVA_HOME", "HOME", "LANG", "TZ") if name in os.environ}
-    path = os.environ["PATH"] if programs is None else f"{programs}:{os.environ['PATH']}"
-    return {**known, "PATH": path, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"}
 
 
 @contextmanager
