@@ -61,6 +61,15 @@ def machine_bytes() -> int:
     return found
 
 
+def uses_spark_connect() -> bool:
+    """Whether a session of Spark in this process is one of Spark Connect: as was begun, or as the environment says."""
+    return bool(
+        os.environ.get("SPARK_CONNECT_MODE_ENABLED")
+        or os.environ.get("SPARK_REMOTE")
+        or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
+    )
+
+
 def under_spark_submit() -> bool:
     """Whether spark-submit has started this process, and with it the Java process that its session uses."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

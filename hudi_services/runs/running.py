@@ -12,6 +12,7 @@ from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
 from ..options import file_keys
+from ..process import uses_spark_connect
 from .report import Report
 from .report_rows import RepeatedTaskRow
 from .request import PlanRequest, SparkRequest
@@ -25,8 +26,18 @@ Result = TypeVar("Result")
 
 
 def check_engine(engine: Engine | None) -> None:
-    """Raise ConfigError when Spark is to run the tasks and is not installed. Call this before anything is written."""
-    if engine is None and importlib.util.find_spec("pyspark") is None:
+    """Raise ConfigError when Spark is to run the tasks and is not installed, or is one of Spark Connect.
+
+    Call this before anything is written.
+    """
+    if engine is not None:
+        return
+    if uses_spark_connect():
+        raise ConfigError(
+            "this needs jobs of Python functions on partitions, which a session of Spark Connect does not run",
+            hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic Spark session, or, from Python, use engine='local'",
+        )
+    if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(
             "this needs Spark, and the Python package pyspark is not installed",
             hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release",

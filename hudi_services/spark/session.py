@@ -37,7 +37,6 @@ _FOR_THE_START = ("JAVA_HOME", "PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIV
 """Variables that we set: Java and Spark read them when they start."""
 _OF_SPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 """Variables that Spark sets in this process and reads there."""
-_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 class Spark(NamedTuple):
@@ -52,8 +51,8 @@ def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spa
     """The running session, or else our own session, which is stopped when no job of this process uses it any more.
 
     The master of our own session is `master`, else that of spark-submit, else local[*]; without spark-submit, its
-    workers use this Python. `memory` is Spark's notation (4g) for the driver and the executors. Raises ConfigError for
-    a session of Spark Connect, and when there is no Java.
+    workers use this Python. `memory` is Spark's notation (4g) for the driver and the executors. Raises ConfigError
+    when there is no Java.
     """
     there = _session.join(lambda: _start(app_name, master, memory))
     try:
@@ -95,11 +94,6 @@ _session = _Session()
 
 def _start(app_name: str, master: str | None, memory: str | None) -> tuple[SparkContext, Callable[[], None]]:
     """A new session of our own, and the function that stops it and leaves this process as it was."""
-    if os.environ.get(_CONNECT):
-        raise ConfigError(
-            "this process has a session of Spark Connect, which runs no jobs of Python functions on partitions",
-            hint="use a classic Spark session, or, from Python, engine='local'",
-        )
     submitted = under_spark_submit()
     with _unchanged(_FOR_THE_START), ExitStack() as undo:
         undo.enter_context(_unchanged(_OF_SPARK))

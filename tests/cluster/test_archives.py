@@ -66,4 +66,16 @@ def test_an_environment_that_is_sent_along(place: tuple[SparkClient, Lake], tmp_
 
 
 def in_cluster_mode(application: Application, settings: dict[str, str]) -> None:
-    """The driver is on a machine of the cluster; nobody sees its report but by its exit code, and the table."""
+    """The driver is on a machine of the cluster, too: its exit code and the table tell what it has done."""
+    lake, client = application.lake, application.cluster
+    new = lake.put("new.parquet", pa.table({"id": ["new"], "day": ["d0"], "ts": [1]}))
+    (client.folder / "cluster_tables.py").write_text("from hudi_services.__main__ import main\nmain()\n")
+    settings = settings | {"spark.yarn.appMasterEnv.PYSPARK_PYTHON": _SENT, "spark.driver.memory": "512m"}
+    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    upsert = ["write", "--base-path", f"{lake.url}/rides", "--input", new, "--spark-master", "yarn"]
+    line = ["--deploy-mode", "cluster", *words, *application.sent, "cluster_tables.py", *upsert]
+    driver = {"PYSPARK_PYTHON": _SENT, "PYSPARK_DRIVER_PYTHON": _SENT}
+    process = replace(client, submitter=None).submit(*line, environment=driver)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()[-6000:]
+    assert lake.rows("rides")["id"].to_pylist().count("new") == 1
