@@ -35,7 +35,7 @@ def check_engine(engine: Engine | None) -> None:
     if uses_spark_connect():
         raise ConfigError(
             "this needs jobs of Python functions on partitions, which a session of Spark Connect does not run",
-            hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic Spark session, or, from Python, use engine='local'",
+            hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic session, or, from Python, use engine='local'",
         )
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(
