@@ -76,6 +76,7 @@ def _facts(report: Report) -> "Table":
         "bytes": _change(report.bytes, sizes=True),
         "rows": _change(report.rows),
         "seconds": ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items()),
+        "requests": _requests(report),
     }
     for name, value in rows.items():
         if value:
@@ -88,6 +89,13 @@ def _groups(report: Report) -> str:
         return ""
     is_divided = report.tasks is not None and report.tasks > report.groups
     return f"{report.groups} in {report.tasks} tasks" if is_divided else str(report.groups)
+
+
+def _requests(report: Report) -> str:
+    told = {
+        who: ", ".join(f"{kind} {count:,}" for kind, count in asked.items()) for who, asked in report.requests.items()
+    }
+    return "; ".join(text if who == "driver" else f"{who}: {text}" for who, text in told.items() if text)
 
 
 def _change(quantity: InOut, sizes: bool = False) -> str:

@@ -94,6 +94,8 @@ class Report:
     """The lists of the service by the class of their rows, see `show`."""
     checks: list[NamedCheck] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    requests: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of stores, by who made them and by kind, see `request_counts`."""
     options: Options | None = None
     warnings: list[str] = field(default_factory=list)
     reason: str | None = None
@@ -220,6 +222,7 @@ class Report:
             "tables": self.tables,
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
+            "requests": self.requests,
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],
             "warnings": [message_without_secrets(warning) for warning in self.all_warnings],
         }

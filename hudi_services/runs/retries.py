@@ -14,6 +14,7 @@ from ..errors import (
     PermissionDenied,
     StorageError,
 )
+from ..request_counts import RequestsOfRun
 from .report import Report, RunState, sentence
 from .request import Request
 
@@ -36,8 +37,10 @@ def run_with_retries(
     """Run the job, and up to `retries` times again while its error may pass. Returns the report of the last attempt.
 
     An attempt that fails because another process archives or cleans meanwhile does not count, up to a limit. Errors
-    become failed reports. Every further attempt takes up the plan that the one before may have left.
+    become failed reports. Every further attempt takes up the plan that the one before may have left. Its
+    requests are those of all attempts.
     """
+    requests = RequestsOfRun()
     report = _attempt(job, request)
     for number in range(1, retries + 1):
         if report.error is None or report.state is not RunState.FAILED or not _may_pass(report.error):
@@ -45,6 +48,7 @@ def run_with_retries(
         _log.warning("%s; trying again (%d of %d)", sentence(report.error), number, retries)
         sleep(_PAUSE_SECONDS * number)
         report = _attempt(job, request.again())
+    report.requests = requests.so_far()
     return report
 
 

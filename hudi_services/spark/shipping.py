@@ -12,36 +12,58 @@ import threading
 import uuid
 import weakref
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext
+from pyspark.accumulators import AddingAccumulatorParam
 from pyspark.serializers import CloudPickleSerializer
+
+from ..request_counts import add_of_tasks
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _lock = threading.Lock()
-_have_it: "weakref.WeakSet[SparkContext]" = weakref.WeakSet()
+_have_it: "weakref.WeakKeyDictionary[SparkContext, Shipment]" = weakref.WeakKeyDictionary()
 
 
-def ship(context: SparkContext) -> str:
-    """Give the executors of `context` this package, once; return the name of the file that they get."""
+class Shipment:
+    """What the executors of a context have got: this package as the file `archive`; `requests` counts what they ask
+    stores for."""
+
+    def __init__(self, context: SparkContext, archive: Path) -> None:
+        context.addFile(str(archive))
+        self.archive = archive.name
+        # Executors load it before they have this package: it has nothing of ours in it.
+        self.requests: Accumulator[Any] = context.accumulator(Counter(), AddingAccumulatorParam(Counter()))
+        self._told: Counter[str] = Counter()
+
+    def tell_requests(self) -> None:
+        """Add to the requests of tasks what they have made since this was called for the last time."""
+        with _lock:
+            made = Counter(self.requests.value)
+            add_of_tasks(made - self._told)
+            self._told = made
+
+
+def ship(context: SparkContext) -> Shipment:
+    """Give the executors of `context` this package, once."""
     with _lock:
-        archive = _archive()
         if context not in _have_it:
-            context.addFile(str(archive))
-            _have_it.add(context)
-        return archive.name
+            _have_it[context] = Shipment(context, _archive())
+        return _have_it[context]
 
 
 def shipped(
-    archive: str, function: Callable[[Iterable[Any]], Iterator[Any]]
+    shipment: Shipment, function: Callable[[Iterable[Any]], Iterator[Any]]
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """`function` for tasks on executors, which load this package from the file `archive`.
+    """`function` for tasks on executors, which load this package from the file of the shipment.
 
     The returned function refers to nothing in this package: it is pickled by value, and has `function` pickled by name.
     """
+    archive, requests = shipment.archive, shipment.requests
     body: bytes = CloudPickleSerializer().dumps(function)  # type: ignore[no-untyped-call]
 
     def run(payloads: Iterable[Any]) -> Iterator[Any]:
@@ -64,7 +86,13 @@ def shipped(
             gc.freeze()
         else:
             loaded = pickle.loads(body)
-        yield from loaded(payloads)
+        from hudi_services.request_counts import requests_so_far
+
+        before = requests_so_far()
+        try:
+            yield from loaded(payloads)
+        finally:
+            requests.add(requests_so_far() - before)
         # Before the next task Spark's worker looks for garbage among the objects of all modules (hence `freeze`), and
         # has each importer of a zip file, pyspark's own too, read the list of its files again: together a quarter of a
         # second for each task (measured). Importers that are gone return when something is imported.

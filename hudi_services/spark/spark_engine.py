@@ -91,8 +91,9 @@ class SparkEngine:
         group = f"hudi_services-{uuid.uuid4()}"
         stop = threading.Event()
         watcher = threading.Thread(target=seen.watch, args=(group, stop), daemon=True)
+        shipment = ship(self.context)
         try:
-            tasks = shipped(ship(self.context), run)
+            tasks = shipped(shipment, run)
             with job_group(self.context, group, named):
                 watcher.start()
                 outcomes: list[Any] = payloads.mapPartitions(tasks).collect()
@@ -110,6 +111,7 @@ class SparkEngine:
             if watcher.ident is not None:
                 watcher.join()
             self._settle(group, description)
+            shipment.tell_requests()
         seen.end()
         for outcome in outcomes:
             if isinstance(outcome, HudiServicesError):

@@ -7,37 +7,30 @@ success the object is read back before anybody believes anything. S3 also answer
 is in progress: that is asked again, and is no lost race. Source: PutObject in the API reference of Amazon S3.
 """
 
-import random
-import re
-import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import obstore
 from obstore import exceptions as obx
 
+from ..request_counts import Asked, count
 from ..storage import FileInfo
+from .object_client import may_pass, pauses, tried
 
 _WRITTEN_BY = "hudiserviceswrite"
 """The key of user metadata; Azure takes no hyphen in it."""
-_TRIES = 11
-_SECONDS = 120.0
-"""No try begins later than this after the first one: the client itself ends a request after 30 s."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-_MAY_PASS = re.compile(r"HTTP error|status code: (5\d\d|408|429)")
-"""What the client says of requests that another try may mend, and that may have been carried out all the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionalPut:
-    """One conditional put. `once` and `store` are obstore's stores of one place: `once` sends each request only once.
+    """One conditional put. `once` is obstore's store that sends each request only once.
 
     `seen` is the object that it may replace; None where there must be none.
     """
 
     once: Any
-    store: Any
     path: str
     data: bytes
     seen: FileInfo | None = None
@@ -47,49 +40,63 @@ class ConditionalPut:
 
         Raises the errors of obstore; one that is raised after several tries leaves open whether the object is written.
         """
-        own, seen = str(uuid.uuid4()), self.seen
-        mode: Any = "create" if seen is None else _version_of(seen)
-        began, unknown = time.monotonic(), False
-        for number in range(_TRIES):
+        own, unknown, further = str(uuid.uuid4()), False, pauses()
+        while True:
             try:
-                obstore.put(
-                    self.once,
-                    self.path,
-                    self.data,
-                    mode=mode,
-                    attributes={_WRITTEN_BY: own},
-                    use_multipart=False,
-                )
+                self._put(own)
                 return True
             except (obx.AlreadyExistsError, obx.PreconditionError):
-                found = self._written(own, unknown=unknown)
-                if found is not None:
-                    return found
+                found = self._is_own(own, tried(Asked.GET, self._read), unknown=unknown)
+                if found is not None or next(further, further) is further:
+                    return bool(found)
             except obx.GenericError as error:
-                if not _MAY_PASS.search(str(error)):
+                if not may_pass(error):
                     raise
+                # A second answer that is lost is no accident: another try may find out no more than this one.
+                if unknown and self._is_there(own):
+                    return True
                 unknown = True
-                if number + 1 == _TRIES or time.monotonic() - began > _SECONDS:
-                    if self._written(own, unknown=True):
-                        return True
+                if next(further, further) is further:
                     raise
-            time.sleep(random.uniform(0.5, 1) * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**number))
+            count(Asked.RETRY)
+
+    def _put(self, own: str) -> None:
+        count(Asked.CONDITIONAL_PUT)
+        obstore.put(
+            self.once,
+            self.path,
+            self.data,
+            mode="create" if self.seen is None else _version_of(self.seen),  # type: ignore[arg-type]
+            attributes={_WRITTEN_BY: own},
+            use_multipart=False,
+        )
+
+    def _is_there(self, own: str) -> bool:
+        """Whether a look shows the object of the put `own`, which had no answer."""
+        count(Asked.GET)
+        with suppress(obx.GenericError):
+            return self._is_own(own, self._read(), unknown=True) is True
         return False
 
-    def _written(self, own: str, *, unknown: bool) -> bool | None:
+    def _read(self) -> "tuple[obstore.GetResult, bytes] | None":
+        """What is there, with its bytes where they may tell whose it is; None where nothing is."""
+        try:
+            found = obstore.get(self.once, self.path)
+        except FileNotFoundError:
+            return None
+        is_alike = _WRITTEN_BY not in found.attributes and found.meta["size"] == len(self.data)
+        return found, bytes(found.bytes()) if is_alike else b""
+
+    def _is_own(self, own: str, there: "tuple[obstore.GetResult, bytes] | None", *, unknown: bool) -> bool | None:
         """Whether the object that is there is that of the put `own`; None when the put may be tried again.
 
         `unknown`: whether a try had no answer. Then equal bytes are ours, too, where the store keeps no metadata; no
         bytes say nothing about who wrote them.
         """
-        try:
-            found = obstore.get(self.store, self.path)
-        except FileNotFoundError:
+        if there is None:
             return None if self.seen is None else False
-        if found.attributes.get(_WRITTEN_BY) == own:
-            return True
-        may_be_ours = unknown and self.data and _WRITTEN_BY not in found.attributes
-        if may_be_ours and found.meta["size"] == len(self.data) and bytes(found.bytes()) == self.data:
+        found, data = there
+        if found.attributes.get(_WRITTEN_BY) == own or (unknown and data and data == self.data):
             return True
         return None if self.seen is not None and _is_still(self.seen, found.meta) else False
 

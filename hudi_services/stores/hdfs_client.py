@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ConfigError
+from ..request_counts import Asked, count, count_pages
 from .options import StorageOptions
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class HdfsClient:
 
     def status(self, path: str) -> "FileStatus | None":
         """What is at `path`; None where nothing is."""
+        count(Asked.HEAD)
         try:
             return _asked(lambda: self._client.get_file_info(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -65,7 +67,8 @@ class HdfsClient:
         try:
             found = _asked(lambda: list(self._client.list_status(path)))
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            found = []
+        count_pages(len(found))
         # The listing of a file is the file.
         return [one for one in found if one.path != path]
 
@@ -77,11 +80,13 @@ class HdfsClient:
 
     def read(self, file: "FileReader", start: int, length: int) -> bytes:
         """Bytes of an open file, which must have them: past its end hdfs-native panics."""
+        count(Asked.GET)
         return _asked(lambda: file.read_range(start, length)) if length else b""
 
     def create(self, path: str, block_size: int | None = None) -> IO[bytes]:
         """A writer of a new file of a name that nobody else uses, with the folders above it."""
         options = hdfs_native().WriteOptions(block_size=block_size)
+        count(Asked.PUT)
 
         def create() -> "FileWriter":
             try:
@@ -107,11 +112,13 @@ class HdfsClient:
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Rename in one step; raises FileExistsError, and FileNotFoundError for a missing source or folder. After any
         other error the caller must find out what was done."""
+        count(Asked.RENAME)
         with _as_os_errors():
             self._client.rename(source, target, overwrite)
 
     def delete(self, path: str, *, with_content: bool = False) -> None:
         """Delete a file, or a folder that is empty; what is not there is success."""
+        count(Asked.DELETE)
         with suppress(NotADirectoryError):
             _asked(lambda: self._client.delete(path, with_content))
 
@@ -204,6 +211,7 @@ def _asked(ask: Callable[[], _T]) -> _T:
             raise
         except OSError:
             time.sleep(pause)
+            count(Asked.RETRY)
     with _as_os_errors():
         return ask()
 

@@ -6,6 +6,7 @@ else by a rename.
 
 import functools
 import os
+import sys
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -16,6 +17,7 @@ from obstore.store import LocalStore
 
 from ..errors import NotFound
 from ..limits import LARGEST_FILE
+from ..request_counts import Asked, count
 from ..storage import FileInfo, StoreCapabilities
 from ..urls import absolute_path, local_path
 from .base import BaseStorage
@@ -48,16 +50,19 @@ class LocalStorage(BaseStorage):
 
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._check_path(path)
+        count(Asked.GET)
         with self.errors(path):
             return self._folder.read(path, limit)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         self._check_path(path)
+        count(Asked.GET)
         with self.errors(path):
             return self._folder.read_range(path, start, length)
 
     def head(self, path: str) -> FileInfo | None:
         self._check_path(path)
+        count(Asked.HEAD)
         try:
             with self.errors(path):
                 found = self._folder.status(path)
@@ -67,36 +72,43 @@ class LocalStorage(BaseStorage):
 
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
         self._check_folder(path)
+        count(Asked.LIST)
         with self.errors(path):
             return _split(self._folder.list_dir(path))
 
     def list_new(self, path: str, known: AbstractSet[str]) -> list[FileInfo]:
         self._check_folder(path)
+        count(Asked.LIST)
         with self.errors(path):
             return [_info(*file) for file in self._folder.list_new(path, known)]
 
     def list_tree(self, path: str) -> list[FileInfo]:
         self._check_folder(path)
+        count(Asked.LIST)
         with self.errors(path):
             return [_info(*file) for file in self._folder.list_tree(path)]
 
     def list_few(self, path: str, most: int) -> list[FileInfo] | None:
         self._check_folder(path)
+        count(Asked.LIST)
         with self.errors(path):
             found = [_info(*file) for file in islice(self._folder.list_tree(path), most + 1)]
         return found if len(found) <= most else None
 
     def list_staged(self) -> list[FileInfo]:
+        count(Asked.LIST)
         with self.errors(""):
             return [_info(*file) for file in self._folder.list_staged()]
 
     def create(self, path: str, data: bytes) -> None:
         self._check_way(path)
+        count(Asked.CONDITIONAL_PUT)
         with self.errors(path):
             obstore.put(self._backend, path, data, mode="create", use_multipart=False)
 
     def put(self, path: str, data: bytes) -> None:
         self._check_path(path)
+        count(Asked.PUT)
         with self.errors(path):
             self._folder.prepare_put(path)
             obstore.put(self._backend, path, data)
@@ -111,10 +123,11 @@ class LocalStorage(BaseStorage):
 
     def open_output(self, path: str) -> IO[bytes]:
         self._check_way(path)
-        return open_output(self, self._backend, path)
+        return open_output(self, self._backend, path, sys.maxsize)
 
     def delete(self, path: str) -> None:
         self._check_path(path)
+        count(Asked.DELETE)
         with self.errors(path):
             self._folder.unlink(path)
 
@@ -126,7 +139,8 @@ class LocalStorage(BaseStorage):
     def delete_tree(self, path: str) -> None:
         self._check_path(path)
         with self.errors(path):
-            self._folder.remove_tree(path)
+            if self._folder.remove_tree(path):
+                count(Asked.DELETE)
 
     def make_folder(self, path: str) -> None:
         self._check_path(path)
@@ -141,6 +155,7 @@ class LocalStorage(BaseStorage):
     def move(self, source: str, target: str) -> None:
         self._check_path(source)
         self._check_path(target)
+        count(Asked.RENAME)
         with self.errors(source):
             self._folder.move(source, target)
 

@@ -203,19 +203,20 @@ class LocalFolder:
         self.check_way(path)
         self._drop_checksum_twin(path)
 
-    def remove_tree(self, path: str) -> None:
-        """Delete a folder with its content; files that another process adds meanwhile stay."""
+    def remove_tree(self, path: str) -> bool:
+        """Delete a folder with its content; files that another process adds meanwhile stay. False for a missing one."""
         self.check_way(path)
         top = self.os_path(path)
         try:
             if not stat.S_ISDIR(os.lstat(top).st_mode):
                 os.unlink(top)
-                return
+                return True
         except OSError as e:
             if _is_missing(e):
-                return
+                return False
             raise
         remove_tree(top)
+        return True
 
     def remove_empty_dirs(self, path: str) -> None:
         """Delete a folder that has nothing but folders in it."""

@@ -4,18 +4,16 @@ Credentials come from the options, else from the environment, else from Hadoop's
 machine. Hadoop's are read once, where the storage is opened: tasks of executors get them with it.
 """
 
-import functools
 import os
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import IO, Any
 
 import obstore
 from obstore import exceptions as obx
-from obstore.store import from_url
 
 from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
 from ..limits import LARGEST_FILE, check_size
+from ..request_counts import PAGE, Asked, count_pages, count_upload
 from ..schemes import SCHEMES
 from ..storage import FileInfo, Storage, StoreCapabilities
 from ..urls import scheme_of
@@ -23,11 +21,12 @@ from . import open_storage
 from .base import BaseStorage
 from .conditional_put import ConditionalPut, tag_of
 from .hadoop_settings import hadoop_options
+from .object_client import client, tried
 from .options import StorageOptions, Value
-from .upload import open_output
+from .upload import CHUNKS_BYTES, open_output
 
-_PAGE = 1_000
-"""Files that stores list in one request."""
+_PART = 5 << 20
+"""Bytes of a part of an object that obstore uploads in parts."""
 _ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
 _AZURE = "core.windows.net"
 _AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
@@ -62,7 +61,7 @@ class ObjectStorage(BaseStorage):
 
     def _check_options(self, options: StorageOptions) -> None:
         try:
-            _store(self._url, options)
+            client(self._url, options)
         except (obx.BaseError, ValueError) as e:
             said = options.hide(str(e).splitlines()[0].rstrip("."))
             raise ConfigError(
@@ -91,27 +90,36 @@ class ObjectStorage(BaseStorage):
 
     @property
     def _backend(self) -> Any:
-        return _store(self._url, self._options)
+        """The client of requests that it repeats itself: listings, page by page, and uploads in parts."""
+        return client(self._url, self._options)
+
+    def _once(self, sent: int = 0) -> Any:
+        """The client of requests that are repeated here, and have up to `sent` bytes, or take the store as long."""
+        return client(self._url, self._options, sent, retries=False)
 
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._check_path(path)
-        with self.errors(path):
-            found = obstore.get(self._backend, path)
+
+        def read() -> bytes:
+            found = obstore.get(self._once(), path)
             check_size(self.full_path(path), found.meta["size"], limit)
             return bytes(found.bytes())
+
+        with self.errors(path):
+            return tried(Asked.GET, read)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         self._check_path(path)
         if length == 0:
             return b""
         with self.errors(path):
-            return bytes(obstore.get_range(self._backend, path, start=start, length=length))
+            return tried(Asked.GET, lambda: bytes(obstore.get_range(self._once(), path, start=start, length=length)))
 
     def head(self, path: str) -> FileInfo | None:
         self._check_path(path)
         try:
             with self.errors(path):
-                return _info(obstore.head(self._backend, path))
+                return _info(tried(Asked.HEAD, lambda: obstore.head(self._once(), path)))
         except NotFound:
             return None
 
@@ -119,22 +127,26 @@ class ObjectStorage(BaseStorage):
         self._check_folder(path)
         with self.errors(path):
             found = obstore.list_with_delimiter(self._backend, path or None)
+        count_pages(len(found["objects"]) + len(found["common_prefixes"]))
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
     def list_tree(self, path: str) -> list[FileInfo]:
         self._check_folder(path)
         with self.errors(path):
-            return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
+            found = [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
+        count_pages(len(found))
+        return found
 
     def list_few(self, path: str, most: int) -> list[FileInfo] | None:
         self._check_folder(path)
         found: list[FileInfo] = []
         with self.errors(path):
-            for page in obstore.list(self._backend, path or None, chunk_size=_PAGE):
+            for page in obstore.list(self._backend, path or None, chunk_size=PAGE):
                 found += [_info(m) for m in page]
                 if len(found) > most:
-                    return None
-        return found
+                    break
+        count_pages(len(found))
+        return found if len(found) <= most else None
 
     def create(self, path: str, data: bytes) -> None:
         self._check_path(path)
@@ -144,8 +156,9 @@ class ObjectStorage(BaseStorage):
 
     def put(self, path: str, data: bytes) -> None:
         self._check_path(path)
+        count_upload(len(data), _PART + 1)
         with self.errors(path):
-            obstore.put(self._backend, path, data)
+            obstore.put(client(self._url, self._options, len(data)), path, data, chunk_size=_PART)
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
         self._check_path(path)
@@ -159,20 +172,17 @@ class ObjectStorage(BaseStorage):
             return self._put_if(path, data, seen)
 
     def _put_if(self, path: str, data: bytes, seen: FileInfo | None = None) -> bool:
-        store = self._backend
-        # A store without requests has nothing to try again, and is not the same when it is opened twice.
-        once = _store(self._url, self._options, retries=False) if hasattr(store, "retry_config") else store
-        return ConditionalPut(once, store, path, data, seen).carry_out()
+        return ConditionalPut(self._once(len(data)), path, data, seen).carry_out()
 
     def open_output(self, path: str) -> IO[bytes]:
         self._check_path(path)
-        return open_output(self, self._backend, path)
+        return open_output(self, client(self._url, self._options, CHUNKS_BYTES), path)
 
     def delete(self, path: str) -> None:
         self._check_path(path)
         try:
             with self.errors(path):
-                obstore.delete(self._backend, path)
+                tried(Asked.DELETE, lambda: obstore.delete(self._once(), path))
         except NotFound:
             pass
 
@@ -180,7 +190,7 @@ class ObjectStorage(BaseStorage):
         # A missing file ends the request while others still exist, and the error may name another file.
         try:
             with self.errors(batch[0]):
-                obstore.delete(self._backend, list(batch))
+                tried(Asked.DELETE, lambda: obstore.delete(self._once(_PART), list(batch)))
         except StorageError:
             return False
         return True
@@ -192,7 +202,8 @@ class ObjectStorage(BaseStorage):
             raise AlreadyExists(f"{self.full_path(target)} exists already")
         with self.errors(source):
             # Not every store can copy only if the target is absent.
-            obstore.copy(self._backend, source, target)
+            # The store may send nothing while it copies.
+            tried(Asked.COPY, lambda: obstore.copy(self._once(CHUNKS_BYTES), source, target))
             self.delete(source)
 
     def _way_out(self, said: str) -> str:
@@ -219,18 +230,6 @@ def _opened_as(store: str, root: str, given: StorageOptions) -> tuple[str, str, 
     if domain != _AZURE and not given.get("endpoint") and not any(os.environ.get(one) for one in _AZURE_ENDPOINTS):
         found["endpoint"] = f"https://{account}.blob.{domain}"
     return url, f"{account}.{domain}", StorageOptions(found)
-
-
-@functools.lru_cache(maxsize=64)
-def _store(url: str, options: StorageOptions | None, *, retries: bool = True) -> Any:
-    """obstore's store; without `retries` it sends each request once."""
-    once: Any = {} if retries else {"retry_config": {"max_retries": 0, "retry_timeout": timedelta(0)}}
-    if options is None:
-        return from_url(url, **once)
-    config: Any = options.config
-    # With options of the client, even none, obstore does not read those of the environment, as AWS_ALLOW_HTTP.
-    client: Any = options.client or None
-    return from_url(url, config=config, client_options=client, **once)
 
 
 def _info(meta: Any) -> FileInfo:

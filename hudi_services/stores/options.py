@@ -8,7 +8,7 @@ from ..errors import ConfigError
 Value: TypeAlias = str | bool | int
 
 _PREFIXES = ("aws_", "azure_", "google_")
-_CLIENT = frozenset(
+CLIENT_OPTIONS = frozenset(
     {
         "allow_http",
         "allow_invalid_certificates",
@@ -58,12 +58,12 @@ class StorageOptions:
     @property
     def config(self) -> dict[str, Value]:
         """The options of the store itself."""
-        return {name: value for name, value in self._values if _bare(name) not in _CLIENT}
+        return {name: value for name, value in self._values if _bare(name) not in CLIENT_OPTIONS}
 
     @property
     def client(self) -> dict[str, Value]:
         """The options of the HTTP client, by obstore's names."""
-        return {_bare(name): value for name, value in self._values if _bare(name) in _CLIENT}
+        return {_bare(name): value for name, value in self._values if _bare(name) in CLIENT_OPTIONS}
 
     def get(self, name: str) -> Value | None:
         """The value of an option, by its name without that of the cloud; None when it is not given."""

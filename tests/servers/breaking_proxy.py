@@ -2,11 +2,14 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlsplit
+
+from hudi_services.request_counts import Asked as Kind
 
 from .proxy import Answer, Request, forward, serving
 
@@ -16,12 +19,14 @@ class Break:
     """What happens to a request.
 
     `forwarded`: whether the server gets it. `answer`: what the client gets after `stall` seconds: the server's own
-    answer, half of its body and then the end of the connection, nothing but that end, or this status with `body`.
+    answer, nothing but the end of the connection, or this status with `body`; or half of the body of the server's
+    answer at once, and the end of the connection after `stall` seconds. `slow`: the seconds that the body takes.
     """
 
     forwarded: bool = True
     answer: Literal["own", "half", "none"] | int = "own"
     stall: float = 0.0
+    slow: float = 0.0
     body: bytes = b""
 
 
@@ -62,6 +67,20 @@ class Asked:
             return "create"
         return "replace" if self.request.header("if-match") or generation else ""
 
+    @property
+    def kind(self) -> Kind:
+        """What the report calls such a request; of a server that speaks S3."""
+        method, query = self.request.method, self.request.query
+        if method == "GET":
+            return Kind.LIST if "list-type" in query else Kind.GET
+        if method == "HEAD":
+            return Kind.HEAD
+        if method == "DELETE" or "delete" in query:
+            return Kind.DELETE
+        if self.condition:
+            return Kind.CONDITIONAL_PUT
+        return Kind.COPY if self.request.header("x-amz-copy-source") else Kind.PUT
+
 
 Rule = Callable[[Asked], Break | None]
 """Says of a request that has just come what happens to it; None: nothing. Called by one thread at a time."""
@@ -90,6 +109,12 @@ class BreakingProxy:
         with self._lock:
             return sorted((one for one in self.asked if one.condition), key=lambda one: one.number)
 
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many requests of each kind came, as the report of a run tells it."""
+        with self._lock:
+            return dict(Counter(one.kind.value for one in self.asked))
+
     def _answer(self, request: Request) -> Answer | None:
         with self._lock:
             asked = Asked(self._count, request)
@@ -104,7 +129,8 @@ class BreakingProxy:
 
 
 def _broken(found: Answer | None, how: Break) -> Answer | None:
-    time.sleep(how.stall)
+    if how.answer != "half":
+        time.sleep(how.stall)
     if isinstance(how.answer, int):
         return Answer(how.answer, body=how.body)
     if how.answer == "none" or found is None:
@@ -112,8 +138,9 @@ def _broken(found: Answer | None, how: Break) -> Answer | None:
     if how.answer == "half":
         told = tuple(one for one in found.headers if one[0].lower() != "content-length")
         length = ("Content-Length", str(len(found.body)))
-        return replace(found, headers=(*told, length), body=found.body[: len(found.body) // 2], keeps_length=True)
-    return found
+        half = found.body[: len(found.body) // 2]
+        return replace(found, headers=(*told, length), body=half, keeps_length=True, held=how.stall)
+    return replace(found, slow=how.slow)
 
 
 @contextmanager

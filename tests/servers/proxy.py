@@ -6,6 +6,7 @@ its own, so that none is lost with a connection that the server had closed meanw
 
 import http.client
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 _TIMEOUT = 120
 """Seconds that a server behind may take for an answer."""
+_PIECES = 10
+"""Of a body that comes slowly."""
 _OF_ONE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding"})
 """Headers that say nothing about the message."""
 
@@ -44,12 +47,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back. `keeps_length`: the headers have the length of a body that is not sent (HEAD, a cut)."""
+    """What is sent back. `keeps_length`: the headers have the length of a body that is not sent (HEAD, a cut).
+
+    `slow`: the seconds that the body takes, which comes in pieces. `held`: the seconds after it in which nothing comes.
+    """
 
     status: int
     headers: Headers = ()
     body: bytes = b""
     keeps_length: bool = False
+    slow: float = 0.0
+    held: float = 0.0
 
 
 def forward(request: Request, endpoint: str) -> Answer:
@@ -128,8 +136,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.command != "HEAD":
             self.close_connection = answer.keeps_length
         self.end_headers()
-        self.wfile.write(answer.body)
-        self.wfile.flush()
+        pieces = _PIECES if answer.slow else 1
+        size = -(-len(answer.body) // pieces)
+        for number in range(pieces):
+            self.wfile.write(answer.body[size * number : size * (number + 1)])
+            self.wfile.flush()
+            time.sleep(answer.slow / pieces)
+        time.sleep(answer.held)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: what came is told by those who record it."""

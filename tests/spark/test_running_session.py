@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ from hudi_services.rewriting.time_limit import TimedTask
 from hudi_services.runs import group_tasks
 from hudi_services.spark import spark_engine as engine
 from hudi_services.stores.options import StorageOptions
+from tests.servers.breaking_proxy import breaking_proxy
 from tests.servers.bucket import upload
 from tests.servers.moto import moto
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
@@ -189,11 +191,16 @@ def test_the_examples_of_the_readme_and_the_page(session: SparkSession, tmp_path
 def test_the_options_of_a_store_reach_the_executors(session: SparkSession, tmp_path: Path) -> None:
     """Nothing in the environment tells them of it."""
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1"}
-    with moto(tmp_path) as bucket:
-        options = {"aws_endpoint": bucket.endpoint, "allow_http": True, **keys}
+    with moto(tmp_path) as bucket, breaking_proxy(bucket.endpoint) as proxy:
+        options = {"aws_endpoint": proxy.endpoint, "allow_http": True, **keys}
         upload(unpack("1.2.0", tmp_path), "s3://lake/table", StorageOptions(options))
         table = hudi_services.open("s3://lake/table", storage_options=options)
-        assert table.cluster().state == "completed"
+        proxy.reset()
+        done = table.cluster()
+        assert done.state == "completed"
+        told = done.report["requests"]
+        assert told["tasks"]["get"] and told["tasks"]["put"] >= done.report["files"]["out"]
+        assert Counter(told["driver"]) + Counter(told["tasks"]) == Counter(proxy.kinds)
         assert table.slices().num_rows == 2
 
 

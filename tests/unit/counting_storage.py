@@ -151,7 +151,7 @@ class CountingStorage(LocalStorage):
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
         # A store takes them in one request.
-        with self.request("delete", paths[0] if paths else ""):
+        with self.request("delete", paths[0] if paths else "", len(paths)):
             self._bulk = True
             try:
                 super().delete_all(paths, done)

@@ -20,6 +20,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import archive, clean, clustering, compaction, validate, writing
 from hudi_services.options import Options, resolve
+from hudi_services.request_counts import RequestsOfRun
 from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.request import (
     ArchiveRequest,
@@ -57,10 +58,11 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one run has asked for. `seconds`: of the whole run."""
+    """What one run has asked for, and what its report would tell of that. `seconds`: of the whole run."""
 
     requests: list[Request]
     seconds: float
+    told: dict[str, int]
 
     @property
     def under_lock(self) -> list[Request]:
@@ -109,10 +111,10 @@ def count(scenario: Scenario, folder: Path, delay: float) -> Counted:
     storage = CountingStorage(str(path), delay)
     shared_cache().forget()
     lease._given_back.clear()
-    start = time.monotonic()
+    start, began = time.monotonic(), RequestsOfRun()
     report = scenario.run(path, storage, instant)
     assert report.state in (RunState.COMPLETED, RunState.REQUESTED), report.state
-    return Counted(storage.requests, time.monotonic() - start)
+    return Counted(storage.requests, time.monotonic() - start, began.so_far()["driver"])
 
 
 def _options(values: dict[str, str]) -> Options:

@@ -32,7 +32,7 @@ ROWS = [
         "temporary_files",
         "waiting",
     },
-    {"storage", "file_names", "stored_tables"},
+    {"storage", "file_names", "stored_tables", "request_counts"},
     {"stores", "file_cache", "small_files", "local_pieces"},
     {"codecs"},
     {"schema"},
