@@ -58,6 +58,10 @@ class Build:
         self._progress = progress
         self._hash_name = hash_name
         self._plan: BuildPlan | None = None
+        self._runs_of: dict[int, list[KeyRunRef]] = {}
+        self._bases: dict[int, WrittenBase] = {}
+        """What is done, by task of the plan and by shard: that of a resumed build by its checkpoints, and what tasks do
+        now by their results: a listing may miss what was written just before."""
         self._known: list[FileSlice] = []
         """The file slices whose keys are in the index now."""
         self._read: set[FileSlice] = set()
@@ -88,6 +92,7 @@ class Build:
         if unfit:
             return unfit
         self._take(plan)
+        self._runs_of, self._bases = load_runs(self._storage), load_shards(self._storage)
         lost = self._lost()
         if lost is not None:
             return f"{self._storage.full_path(lost.path)} is not there as it was written"
@@ -98,6 +103,7 @@ class Build:
 
     def _take(self, plan: BuildPlan) -> None:
         self._plan, self._known = plan, plan.slices
+        self._runs_of, self._bases = {}, {}
         self._read, self._followed = set(plan.slices), ()
         self._next_log, self._logs = _FIRST_FREE_LOG, {}
 
@@ -111,16 +117,16 @@ class Build:
         undone = self._undone()
         tasks = [_NotedKeys(number, self._key_task(str(number), self.plan.tasks[number])) for number in undone]
         results = self._engine.map(_noted_keys, tasks, "read record keys", self._tell("read keys"))
-        assert len(results) == len(undone)
+        self._runs_of.update(zip(undone, results, strict=True))
 
     def write_shards(self) -> list[WrittenBase]:
         """Write the base file of every shard that has keys and is not done; return all base files, ordered by shard."""
-        runs = [run for of_task in load_runs(self._storage).values() for run in of_task]
-        done = load_shards(self._storage)
-        wanted = sorted({shard for run in runs for shard in run.rows} - done.keys())
+        runs = [run for of_task in self._runs_of.values() for run in of_task]
+        wanted = sorted({shard for run in runs for shard in run.rows} - self._bases.keys())
         tasks = [self._base_task(shard, runs) for shard in wanted]
         made = self._engine.map(_noted_base, tasks, "write the record index", self._tell("write shards"))
-        return sorted((*done.values(), *made), key=lambda base: base.shard)
+        self._bases.update((base.shard, base) for base in made)
+        return sorted(self._bases.values(), key=lambda base: base.shard)
 
     def is_behind(self, table: Snapshot) -> bool:
         """Whether the table has other file slices than those whose keys are in the index."""
@@ -151,7 +157,7 @@ class Build:
         moved = IndexDelta(self._shards, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
         self._read.update(added)
-        others = [run for of_task in load_runs(self._storage).values() for run in of_task]
+        others = [run for of_task in self._runs_of.values() for run in of_task]
         others += self._followed
         sizes = moved.write([self._log_task(shard, number, moved, others, places) for shard in touched])
         self._followed += new_runs
@@ -193,7 +199,7 @@ class Build:
             places = (base.path, base_path(RECORD_INDEX, shard, self.plan.instant))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
-        done = sorted(load_shards(self._storage).items())
+        done = sorted(self._bases.items())
         lost = at_once(is_lost, done)
         return next((base for (_, base), gone in zip(done, lost, strict=True) if gone), None)
 
@@ -202,8 +208,7 @@ class Build:
         return Shards(tuple(group_id(RECORD_INDEX, shard) for shard in range(self.plan.shards)))
 
     def _undone(self) -> list[int]:
-        done = load_runs(self._storage)
-        return [number for number in range(len(self.plan.tasks)) if number not in done]
+        return [number for number in range(len(self.plan.tasks)) if number not in self._runs_of]
 
     def _lacks(self, file_slice: FileSlice) -> str:
         """The path of a file of the slice that does not exist any more; "" when all files exist."""
@@ -255,8 +260,10 @@ class _NotedKeys:
         return self.task.bytes
 
 
-def _noted_keys(noted: _NotedKeys, token: str) -> None:
-    save_runs(noted.task.storage, noted.number, read_keys(noted.task, token))
+def _noted_keys(noted: _NotedKeys, token: str) -> list[KeyRunRef]:
+    runs = read_keys(noted.task, token)
+    save_runs(noted.task.storage, noted.number, runs)
+    return runs
 
 
 def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:

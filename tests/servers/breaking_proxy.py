@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from hudi_services.request_counts import Asked as Kind
 
-from .proxy import Answer, Request, forward, serving
+from .proxy import Answer, Headers, Request, forward, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Break:
     stall: float = 0.0
     slow: float = 0.0
     body: bytes = b""
+    headers: Headers = ()
 
 
 LOST = Break(answer="none")
@@ -35,6 +36,14 @@ LOST = Break(answer="none")
 LOST_AS_500 = Break(answer=500)
 """The server has done it, and something on the way answers that it failed."""
 CUT = Break(answer="half")
+NEVER_SENT = Break(forwarded=False, answer="none")
+"""The connection ends before the server gets the request."""
+SLOW_DOWN = Break(
+    forwarded=False,
+    answer=503,
+    body=b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
+)
+TOO_MANY = Break(forwarded=False, answer=429, headers=(("Retry-After", "1"),))
 
 
 def refused(status: int, body: bytes = b"") -> Break:
@@ -94,6 +103,8 @@ class BreakingProxy:
     endpoint: str = ""
     rule: Rule | None = None
     delay: float = 0.0
+    changed: Callable[[Request, Answer], Answer] = lambda _, answer: answer
+    """Makes another answer of the server's own one."""
     asked: list[Asked] = field(default_factory=list)
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -122,7 +133,9 @@ class BreakingProxy:
             broken = self.rule(asked) if self.rule is not None else None
             into = self.asked
         time.sleep(self.delay)
-        found = forward(request, self.server) if broken is None or broken.forwarded else None
+        found = None
+        if broken is None or broken.forwarded:
+            found = self.changed(request, forward(request, self.server))
         with self._lock:
             into.append(replace(asked, status=None if found is None else found.status, broken=broken))
         return found if broken is None else _broken(found, broken)
@@ -132,7 +145,7 @@ def _broken(found: Answer | None, how: Break) -> Answer | None:
     if how.answer != "half":
         time.sleep(how.stall)
     if isinstance(how.answer, int):
-        return Answer(how.answer, body=how.body)
+        return Answer(how.answer, how.headers, how.body)
     if how.answer == "none" or found is None:
         return None
     if how.answer == "half":

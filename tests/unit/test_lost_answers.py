@@ -6,164 +6,19 @@ answer to that one lost: it ends as if nothing had happened.
 """
 
 import itertools
-import re
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-import hudi_services
-from hudi_services.clock import SystemClock
-from hudi_services.commit import lease
-from hudi_services.concurrency import at_once
 from hudi_services.errors import HudiServicesError
-from hudi_services.file_cache import shared_cache
-from hudi_services.snapshot import open_snapshot
-from hudi_services.storage import Storage
-from hudi_services.stores import open_storage
 
-from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, BreakingProxy, Rule, breaking_proxy
-from ..servers.bucket import Bucket
+from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, Rule, breaking_proxy
 from ..servers.started import ATOMIC, Servers, deep_on
-from .dead_writes import appended
-from .repairs import DEAD_AT_ONCE
-from .request_scenarios import rows
-from .rides import FILTERS, create
-from .tables import merged_rows_of
+from .broken_runs import COMMANDS, LEASES, Files, Place, made_files, same
 
 pytestmark = pytest.mark.threads
-
-Files = dict[str, bytes]
-
-ALONE = {"hoodie.table.services.enabled": "false"}
-EACH_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
-DUE = {
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "3",
-    "hoodie.keep.max.commits": "4",
-    "hoodie.metadata.compact.max.delta.commits": "2",
-}
-LOCKED = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.clean.failed.writes.policy": "LAZY",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
-}
-LEASES = ".hoodie/.locks/hudi_services"
-INSTANT = re.compile(r"(\.hoodie/metadata/)?\.hoodie/timeline/(history/)?[0-9_]+\.(.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command on a table of seven writes. `prepared` comes before it, and may give it an instant."""
-
-    run: Callable[[hudi_services.Table, str], Any]
-    prepared: Callable[[hudi_services.Table, Storage], str] = lambda table, storage: ""
-
-
-def _fail_a_write(_: hudi_services.Table, storage: Storage) -> str:
-    found = open_snapshot(storage, SystemClock())
-    ts = str(int(found.timeline.latest_time()) + 1)
-    appended(found, ts, found.view.live_slices()[0])
-    return ts
-
-
-def _compact_twice(table: hudi_services.Table, _: Storage) -> str:
-    for stamp in (20, 21):
-        table.upsert(rows(range(1), stamp), options=ALONE)
-        table.compact(options=EACH_COMMIT)
-    return ""
-
-
-def _archive_before(table: hudi_services.Table, _: Storage) -> str:
-    table.archive(options=DUE)
-    for stamp in (20, 21):
-        table.upsert(rows(range(1), stamp), options=ALONE)
-    return ""
-
-
-NEW = rows(range(5, 7), 30)
-COMMANDS = {
-    "write": Command(lambda table, _: table.upsert(NEW, options=DUE)),
-    "locked write": Command(lambda table, _: table.upsert(NEW, options=ALONE | LOCKED)),
-    "execute": Command(
-        lambda table, ts: table.execute_clustering(ts), lambda table, _: table.plan_clustering().instant or ""
-    ),
-    "compact": Command(
-        lambda table, ts: table.execute_compaction(ts),
-        lambda table, _: table.plan_compaction(options=EACH_COMMIT).instant or "",
-    ),
-    "clean": Command(lambda table, _: table.clean(options=DUE), _compact_twice),
-    "archive": Command(lambda table, _: table.archive(options=DUE)),
-    "second archive": Command(lambda table, _: table.archive(options=DUE), _archive_before),
-    "index-bootstrap": Command(lambda table, _: table.build_index()),
-    "rollback": Command(lambda table, ts: table.rollback(ts, options=DEAD_AT_ONCE), _fail_a_write),
-}
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended: what it said, and the table after it. `instants`: how many files of each kind the timelines
-    have; `leases`: how many files of leases the run made."""
-
-    state: str
-    exit_code: int
-    rows: pa.Table
-    instants: Counter[str]
-    leases: int
-
-
-class Place:
-    """A table on a server, and a command on it, behind a proxy, as often as wanted on the same files."""
-
-    def __init__(self, files: Files, bucket: Bucket, proxy: BreakingProxy, command: Command) -> None:
-        name = uuid.uuid4().hex
-        self.proxy = proxy
-        self._command = command
-        self._files = files
-        self._storage = bucket.open(name)
-        self._direct, self._behind = (
-            partial(hudi_services.open, self._storage.root, storage_options=bucket.options_at(endpoint), engine="local")
-            for endpoint in (bucket.endpoint, proxy.endpoint)
-        )
-        self._begin_anew()
-        self._instant = command.prepared(self._direct(options=FILTERS), self._storage)
-        self._files = {file.path: self._storage.read(file.path) for file in self._storage.list_tree("")}
-
-    def run(self, rule: Rule | None = None) -> Ended:
-        """Run the command on the table as it was prepared; `rule` breaks requests of it."""
-        self._begin_anew()
-        self.proxy.reset(rule)
-        done = self._command.run(self._behind(options=FILTERS), self._instant)
-        self.proxy.rule = None
-        return self._ended(done)
-
-    def _begin_anew(self) -> None:
-        """Nothing is known of the table, as in a new process."""
-        self._storage.delete_all([file.path for file in self._storage.list_tree("")], lambda _: None)
-        at_once(lambda path: self._storage.put(path, self._files[path]), list(self._files))
-        shared_cache().forget()
-        lease._given_back.clear()
-
-    def _ended(self, done: hudi_services.Result) -> Ended:
-        shared_cache().forget()
-        assert self._direct().validate(strict=True).ok
-        table = open_snapshot(self._storage, SystemClock())
-        found = merged_rows_of(table)
-        changing = [name for name in found.column_names if name.startswith("_hoodie_commit")]
-        instants = Counter(
-            "".join(part or "" for part in parts.groups())
-            for file in self._storage.list_tree(".hoodie")
-            if (parts := INSTANT.fullmatch(file.path))
-        )
-        leases = len({one.request.path for one in self.proxy.conditional if LEASES in one.request.path})
-        return Ended(done.state.value, done.exit_code, found.drop_columns(changing), instants, leases)
-
 
 Placed = Callable[[str, str], Place]
 
@@ -189,15 +44,7 @@ def losing_once(how: Break) -> Rule:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """A merge-on-read table of seven writes."""
-    folder = tmp_path_factory.mktemp("lost")
-    table = create(folder / "table", table_type="MERGE_ON_READ")
-    for number in range(2):
-        table.bulk_insert(rows(range(10 * number, 10 * number + 10), 1), options=ALONE)
-    for number in range(5):
-        table.upsert(rows(range(10 * (number % 2), 10 * (number % 2) + 1), 2 + number), options=ALONE)
-    storage = open_storage(str(folder / "table"))
-    return {file.path: storage.read(file.path) for file in storage.list_tree("")}
+    return made_files(tmp_path_factory.mktemp("lost"))
 
 
 @pytest.fixture
@@ -226,15 +73,6 @@ def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> 
         except (HudiServicesError, AssertionError) as error:
             failed.append(f"{puts[at].condition} {puts[at].request.path}, {how.answer}: {error!r}"[:600])
     assert not failed, "\n".join([f"{len(failed)} of {len(cases)}", *failed])
-
-
-def same(expected: Ended, place: Place, rule: Rule) -> None:
-    """Run the command under the rule, which breaks something: it ends as expected."""
-    found = place.run(rule)
-    assert any(one.broken for one in place.proxy.asked)
-    assert (found.state, found.exit_code) == (expected.state, expected.exit_code)
-    assert found.rows.equals(expected.rows)
-    assert (found.instants, found.leases) == (expected.instants, expected.leases)
 
 
 on_servers = pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])

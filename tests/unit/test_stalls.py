@@ -75,7 +75,7 @@ def seconds(run: Callable[[], object]) -> float:
 def test_every_request_stalls_once(forwarded: bool, server: str, store: Storage, proxy: BreakingProxy) -> None:
     seen = store.head("b")
     assert seen is not None
-    # The client does not begin an upload in parts again on Google Cloud Storage: there the run fails (docs/stores/gcs.md).
+    # The client does not begin an upload in parts again on Google Cloud Storage (docs/stores/gcs.md).
     rule = each_first(stalled(LONG, forwarded=forwarded))
     proxy.reset(lambda asked: None if server == "gcs" and asked.request.method == "POST" else rule(asked))
     asked = RequestsOfRun()

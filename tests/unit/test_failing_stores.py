@@ -1,0 +1,87 @@
+"""Runs on a store that fails, throttles and stalls: each ends as undisturbed, with a bounded number of requests."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from hudi_services.errors import HudiServicesError
+from hudi_services.stores import object_client
+
+from ..servers.breaking_proxy import breaking_proxy
+from ..servers.started import Servers, deep_on
+from ..servers.weather import WEATHERS
+from .broken_runs import ALL_COMMANDS, Files, Place, made_files, same
+
+pytestmark = pytest.mark.threads
+
+STALL = 0.5
+LONG = 20.0
+"""Seconds for which a stall lasts, longer than anybody waits."""
+_FOR_A_FAILURE = 3
+"""Requests that one which failed may cost: it is made again, or is read back, or what it belongs to begins anew."""
+_BY_TIME = 12
+"""Requests of a run that takes longer: looks at leases that were looked at too long ago."""
+
+Placed = Callable[[str, str], Place]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return made_files(tmp_path_factory.mktemp("failing"))
+
+
+@pytest.fixture
+def placed(files: Files, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Placed]:
+    """Places a table on a server, for a command; half a second without a byte is a stall."""
+    monkeypatch.setattr(object_client, "STALL_SECONDS", STALL)
+    monkeypatch.setattr(object_client, "_SLOWEST", 1 << 30)
+    with ExitStack() as stack:
+
+        def at(server: str, command: str) -> Place:
+            bucket = servers.bucket(server)
+            proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
+            return Place(files, bucket, proxy, ALL_COMMANDS[command])
+
+        yield at
+
+
+def check(place: Place, weather: str, seed: int) -> None:
+    """The run ends as undisturbed, and makes few requests more than that one and its failures."""
+    expected = place.run()
+    undisturbed = len(place.proxy.asked)
+    same(expected, place, WEATHERS[weather](seed, LONG))
+    failures = sum(one.broken is not None for one in place.proxy.asked)
+    asked = len(place.proxy.asked)
+    assert asked <= undisturbed + _FOR_A_FAILURE * failures + _BY_TIME, f"{asked}, {undisturbed} undisturbed"
+
+
+@pytest.mark.parametrize("weather", WEATHERS)
+@pytest.mark.parametrize("command", ALL_COMMANDS)
+@pytest.mark.parametrize("server", [pytest.param("versitygw", marks=deep_on("versitygw"))])
+def test_runs_end_as_undisturbed(server: str, command: str, weather: str, placed: Placed) -> None:
+    place, failed = placed(server, command), []
+    for seed in range(3):
+        try:
+            check(place, weather, seed)
+        except (HudiServicesError, AssertionError) as error:
+            failed.append(f"{seed}: {error!r}"[:600])
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("command", ["write", "execute"])
+def test_some_runs_end_as_undisturbed(command: str, placed: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_client, "_FIRST_PAUSE", 0.01)
+    check(placed("moto", command), "5 % fail", 7)
+
+
+def test_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[list[float]] = [[], []]
+    for pauses in waited:
+        monkeypatch.setattr(time, "sleep", pauses.append)
+        assert sum(1 for _ in object_client.pauses()) == 11
+    for one, other in zip(*waited, strict=True):
+        assert one != other
+    longest = [min(8.0, 0.1 * 2**number) for number in range(11)]
+    assert all(most / 2 <= one <= most for one, most in zip(waited[0], longest, strict=True))
