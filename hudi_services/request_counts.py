@@ -39,9 +39,9 @@ def count(kind: Asked, requests: int = 1) -> None:
         _here[kind.value] += requests
 
 
-def count_pages(files: int) -> None:
-    """Note the requests of a listing that gave so many files."""
-    count(Asked.LIST, max(1, -(-files // PAGE)))
+def count_pages(files: int, counted: int = 0) -> None:
+    """Note the requests of a listing that gave so many files, but for those that are counted already."""
+    count(Asked.LIST, max(1, -(-files // PAGE)) - counted)
 
 
 def count_upload(size: int, part: int) -> None:

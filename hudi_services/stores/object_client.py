@@ -54,6 +54,11 @@ def may_pass(error: obx.GenericError) -> bool:
     return _MAY_PASS.search(str(error)) is not None
 
 
+def is_cut_off(error: obx.GenericError) -> bool:
+    """Whether an answer broke off in its middle: the client makes a listing again before its answer, and not then."""
+    return "response body error" in str(error)
+
+
 def pauses() -> Iterator[None]:
     """Waits before each further try, a longer time each; ends when there are to be no more of them."""
     began = time.monotonic()
@@ -65,7 +70,7 @@ def pauses() -> Iterator[None]:
         yield
 
 
-def tried(kind: Asked, ask: Callable[[], _T]) -> _T:
+def tried(kind: Asked, ask: Callable[[], _T], may_help: Callable[[obx.GenericError], bool] = may_pass) -> _T:
     """What `ask` gives, which makes one request; it is asked again while that may help, whether or not it was done."""
     count(kind)
     further = pauses()
@@ -73,7 +78,7 @@ def tried(kind: Asked, ask: Callable[[], _T]) -> _T:
         try:
             return ask()
         except obx.GenericError as error:
-            if not may_pass(error) or next(further, further) is further:
+            if not may_help(error) or next(further, further) is further:
                 raise
         count(kind)
         count(Asked.RETRY)

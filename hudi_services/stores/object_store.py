@@ -5,6 +5,7 @@ machine. Hadoop's are read once, where the storage is opened: tasks of executors
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ from . import open_storage
 from .base import BaseStorage
 from .conditional_put import ConditionalPut, tag_of
 from .hadoop_settings import hadoop_options
-from .object_client import client, tried
+from .object_client import client, is_cut_off, tried
 from .options import StorageOptions, Value
 from .upload import CHUNKS_BYTES, open_output
 
@@ -126,27 +127,34 @@ class ObjectStorage(BaseStorage):
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
         self._check_folder(path)
         with self.errors(path):
-            found = obstore.list_with_delimiter(self._backend, path or None)
-        count_pages(len(found["objects"]) + len(found["common_prefixes"]))
+            found = tried(Asked.LIST, lambda: obstore.list_with_delimiter(self._backend, path or None), is_cut_off)
+        count_pages(len(found["objects"]) + len(found["common_prefixes"]), counted=1)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
     def list_tree(self, path: str) -> list[FileInfo]:
         self._check_folder(path)
-        with self.errors(path):
-            found = [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
-        count_pages(len(found))
-        return found
+        return self._listed(path, sys.maxsize)
 
     def list_few(self, path: str, most: int) -> list[FileInfo] | None:
         self._check_folder(path)
-        found: list[FileInfo] = []
-        with self.errors(path):
+        found = self._listed(path, most)
+        return found if len(found) <= most else None
+
+    def _listed(self, path: str, most: int) -> list[FileInfo]:
+        """All files below a folder, or the first ones, which are more than `most`."""
+
+        def listed() -> list[FileInfo]:
+            found: list[FileInfo] = []
             for page in obstore.list(self._backend, path or None, chunk_size=PAGE):
-                found += [_info(m) for m in page]
+                found += map(_info, page)
                 if len(found) > most:
                     break
-        count_pages(len(found))
-        return found if len(found) <= most else None
+            return found
+
+        with self.errors(path):
+            files = tried(Asked.LIST, listed, is_cut_off)
+        count_pages(len(files), counted=1)
+        return files
 
     def create(self, path: str, data: bytes) -> None:
         self._check_path(path)

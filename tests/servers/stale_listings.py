@@ -28,8 +28,8 @@ class Entry:
 class StaleListings:
     """A `changed` of a `BreakingProxy`, by which all changes of the bucket pass: it answers listings itself.
 
-    This share of them, drawn by the seed, shows the bucket as it was `lag` seconds ago, and the others as it is. `shown`
-    is how many differed from what is there.
+    This share of them, drawn by the seed, shows the bucket as it was `lag` seconds ago, and the others as it is.
+    `shown` is how many differed from what is there.
     """
 
     lag: float

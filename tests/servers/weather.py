@@ -1,6 +1,7 @@
 """Rules of a `BreakingProxy` by which many requests fail, drawn by a seed."""
 
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from .breaking_proxy import (
@@ -34,13 +35,14 @@ def failing(seed: int, share: float = 0.05, kinds: Sequence[Break] = _FAILURES) 
     return rule
 
 
-def throttling(seed: int, every: int = 40, burst: int = 12) -> Rule:
-    """Of every so many requests, a burst in a row is told to come again later."""
+def throttling(seed: int, every: float = 4.0, burst: float = 1.5) -> Rule:
+    """Of every so many seconds, all requests in a burst are told to come again later."""
     drawn = random.Random(seed)
-    begin = drawn.randrange(every - burst)
+    first = time.monotonic() - drawn.random() * every
 
     def rule(asked: Asked) -> Break | None:
-        return drawn.choice((SLOW_DOWN, TOO_MANY)) if begin <= asked.number % every < begin + burst else None
+        how = drawn.choice((SLOW_DOWN, TOO_MANY))
+        return how if (time.monotonic() - first) % every < burst else None
 
     return rule
 
@@ -52,7 +54,7 @@ def stalling(seed: int, seconds: float, share: float = 0.02) -> Rule:
 
 def mixed(seed: int, stall: float) -> Rule:
     """All of that."""
-    rules = (failing(seed), throttling(seed + 1, 80), stalling(seed + 2, stall, 0.01))
+    rules = (failing(seed), throttling(seed + 1, 8.0), stalling(seed + 2, stall, 0.01))
 
     def rule(asked: Asked) -> Break | None:
         return next((found for one in rules if (found := one(asked)) is not None), None)

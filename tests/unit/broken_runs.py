@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -51,7 +50,7 @@ INSTANT = re.compile(r"(\.hoodie/metadata/)?\.hoodie/timeline/(history/)?[0-9_]+
 class Command:
     """A command on a table of seven writes. `prepared` comes before it, and may give it an instant."""
 
-    run: Callable[[hudi_services.Table, str], Any]
+    run: Callable[[hudi_services.Table, str], hudi_services.Result]
     prepared: Callable[[hudi_services.Table, Storage], str] = lambda table, storage: ""
 
 
@@ -120,39 +119,43 @@ class Place:
         self.proxy = proxy
         self._command = command
         self._files = files
-        self._storage = bucket.open(name)
-        self._direct, self._behind = (
-            partial(hudi_services.open, self._storage.root, storage_options=bucket.options_at(endpoint), engine="local")
+        self.storage = bucket.open(name)
+        self.direct, self._behind = (
+            partial(hudi_services.open, self.storage.root, storage_options=bucket.options_at(endpoint), engine="local")
             for endpoint in (bucket.endpoint, proxy.endpoint)
         )
-        self._begin_anew()
-        self._instant = command.prepared(self._direct(options=FILTERS), self._storage)
-        self._files = {file.path: self._storage.read(file.path) for file in self._storage.list_tree("")}
+        self.begin_anew()
+        self._instant = command.prepared(self.direct(options=FILTERS), self.storage)
+        self._files = {file.path: self.storage.read(file.path) for file in self.storage.list_tree("")}
 
     def run(self, rule: Rule | None = None) -> Ended:
         """Run the command on the table as it was prepared; `rule` breaks requests of it."""
-        self._begin_anew()
+        self.begin_anew()
         self.proxy.reset(rule)
-        done = self._command.run(self._behind(options=FILTERS), self._instant)
+        done = self.carry_out()
         self.proxy.rule = None
         return self._ended(done)
 
-    def _begin_anew(self) -> None:
+    def carry_out(self, table: hudi_services.Table | None = None) -> hudi_services.Result:
+        """The command on the table as it is, by the proxy unless `table` says otherwise."""
+        return self._command.run(table or self._behind(options=FILTERS), self._instant)
+
+    def begin_anew(self) -> None:
         """Nothing is known of the table, as in a new process."""
-        self._storage.delete_all([file.path for file in self._storage.list_tree("")], lambda _: None)
-        at_once(lambda path: self._storage.put(path, self._files[path]), list(self._files))
+        self.storage.delete_all([file.path for file in self.storage.list_tree("")], lambda _: None)
+        at_once(lambda path: self.storage.put(path, self._files[path]), list(self._files))
         shared_cache().forget()
         lease._given_back.clear()
 
     def _ended(self, done: hudi_services.Result) -> Ended:
         shared_cache().forget()
-        assert self._direct().validate(strict=True).ok
-        table = open_snapshot(self._storage, SystemClock())
+        assert self.direct().validate(strict=True).ok
+        table = open_snapshot(self.storage, SystemClock())
         found = merged_rows_of(table)
         changing = [name for name in found.column_names if name.startswith("_hoodie_commit")]
         instants = Counter(
             "".join(part or "" for part in parts.groups())
-            for file in self._storage.list_tree(".hoodie")
+            for file in self.storage.list_tree(".hoodie")
             if (parts := INSTANT.fullmatch(file.path))
         )
         leases = len({one.request.path for one in self.proxy.conditional if LEASES in one.request.path})
