@@ -1,8 +1,8 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool cluster copies of one table, in one run: bench.py [--rows N] ...
 
-Four comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
+Five comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
 against our copying; *curve*, what Z-order costs above a linear order; *group*, one group of `--group-rows` rows (2 GiB)
-on one core and on two.
+on one core and on two; *store*, services on a store that takes 30 ms for each request (`bench_store`).
 
 Hudi runs in a session that is started and warmed up before the clock; our times are those of whole processes, from the
 shell's point of view, so that they include the start of Python and Spark. `job` is our execute without starting and
@@ -40,6 +40,8 @@ STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClu
 TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 GROUP_BYTES = "hoodie.clustering.plan.strategy.max.bytes.per.group"
 _SIMULATED = (4, 8, 16, 32, 64)
+_OWN_TABLES = ("group", "store")
+"""The sets that have tables of their own."""
 COPIERS_NOTE = b"original.created.by"
 """The key in the footers of files that Hudi copied."""
 
@@ -126,17 +128,23 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=25, help="files per partition")
     parser.add_argument("--sort", default="driver,pickup_at", help="the columns of the sorted runs")
     parser.add_argument(
-        "--only", action="append", choices=[*comparisons(""), "group"], help="this set alone; may be repeated"
+        "--only", action="append", choices=[*comparisons(""), *_OWN_TABLES], help="this set alone; may be repeated"
     )
     parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
     parser.add_argument("--group-rows", type=int, default=27_000_000, help="of the set group")
+    parser.add_argument("--store-partitions", type=int, default=20, help="of the set store")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.folder.resolve(), arguments.memory)
-    if arguments.only in (None, ["group"]):
-        for line in bench.group_lines(arguments.group_rows, arguments.sort):
-            print(line)
-    if arguments.only == ["group"]:
+    sets_of_own = {
+        "group": lambda: bench.group_lines(arguments.group_rows, arguments.sort),
+        "store": lambda: bench.store_lines(arguments.store_partitions),
+    }
+    for name in _OWN_TABLES:
+        if name in (arguments.only or [name]):
+            for line in sets_of_own[name]():
+                print(line, flush=True)
+    if arguments.only and {*arguments.only} <= {*_OWN_TABLES}:
         return
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
     sets = {n: some for n, some in comparisons(arguments.sort).items() if n in (arguments.only or [n])}
@@ -204,6 +212,13 @@ class Bench:
         yield f"|---|---|---|{'---|' * len(_SIMULATED)}"
         for case, of in tasks:
             yield of.line(_title(case), _SIMULATED)
+
+    def store_lines(self, partitions: int) -> Iterator[str]:
+        """Services on a slow store."""
+        # Imported here: it needs a store's server, and this module.
+        from bench_store import store_lines
+
+        return store_lines(self._folder, self._memory, partitions)
 
     def hudi_process(self, table: Path, case: Case) -> float:
         """The seconds of an execution by Hudi with the start and the end of its Spark, as ours are measured."""
@@ -297,7 +312,7 @@ def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None
 
 def run(
     name: str,
-    path: Path,
+    path: Path | str,
     *flags: str,
     memory: PeakMemory | None = None,
     tree: Path = ROOT,

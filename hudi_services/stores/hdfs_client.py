@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ConfigError
@@ -28,6 +29,9 @@ _FEW_TRIES = {"dfs.client.failover.max.attempts": "2"}
 """The first question to a NameNode is answered within seconds, or never: the wrong host or port. The number that Hadoop
 has by default takes three minutes; later questions wait so long for a failover."""
 _FIRST_ANSWER_SECONDS = 20.0
+_STALL_SECONDS = 30.0
+_SLOWEST = 256 << 10
+"""Bytes in a second of the slowest link on which everything works."""
 _PAUSES = (0.1, 1.0)
 """Seconds after which a question is asked again whose answer was lost."""
 _T = TypeVar("_T")
@@ -52,20 +56,36 @@ class HdfsClient:
             if isinstance(e, Refused | PermissionError):
                 raise
             raise ConnectionError(f"no NameNode answers at {url}: {e}") from e
-        self._client = _opened(url, config)
+        self._opened = partial(_opened, url, config)
+        self._client = self._opened()
+
+    def _ask(self, ask: "Callable[[Client], _T]", length: int = 0) -> _T:
+        """What `ask` gives, of up to `length` bytes; it is asked again where the connection broke before the answer, or
+        stalled: hdfs-native does the one only before a request is sent, and else waits for ever."""
+        return _repeated(lambda: self._ask_once(ask, length))
+
+    def _ask_once(self, ask: "Callable[[Client], _T]", length: int = 0) -> _T:
+        client = self._client
+        try:
+            with _as_os_errors():
+                return _in_time(lambda: ask(client), _seconds_for(length))
+        except TimeoutError:
+            # All requests share a connection: those that follow need another one.
+            self._client = self._opened()
+            raise
 
     def status(self, path: str) -> "FileStatus | None":
         """What is at `path`; None where nothing is."""
         count(Asked.HEAD)
         try:
-            return _asked(lambda: self._client.get_file_info(path))
+            return self._ask(lambda client: client.get_file_info(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def entries(self, path: str) -> "list[FileStatus]":
         """What is in a folder; nothing where there is no such folder."""
         try:
-            found = _asked(lambda: list(self._client.list_status(path)))
+            found = self._ask(lambda client: list(client.list_status(path)))
         except (FileNotFoundError, NotADirectoryError):
             found = []
         count_pages(len(found))
@@ -74,29 +94,29 @@ class HdfsClient:
 
     def open(self, path: str) -> "FileReader":
         try:
-            return _asked(lambda: self._client.read(path))
+            return self._ask(lambda client: client.read(path))
         except NotADirectoryError as e:
             raise FileNotFoundError(*e.args) from e
 
     def read(self, file: "FileReader", start: int, length: int) -> bytes:
         """Bytes of an open file, which must have them: past its end hdfs-native panics."""
         count(Asked.GET)
-        return _asked(lambda: file.read_range(start, length)) if length else b""
+        return self._ask(lambda _: file.read_range(start, length), length) if length else b""
 
     def create(self, path: str, block_size: int | None = None) -> IO[bytes]:
         """A writer of a new file of a name that nobody else uses, with the folders above it."""
         options = hdfs_native().WriteOptions(block_size=block_size)
         count(Asked.PUT)
 
-        def create() -> "FileWriter":
+        def create(client: "Client") -> "FileWriter":
             try:
-                return self._client.create(path, options)
+                return client.create(path, options)
             except FileExistsError:
                 # The answer to an earlier try was lost, and with it the writer.
-                self._client.delete(path)
-                return self._client.create(path, options)
+                client.delete(path)
+                return client.create(path, options)
 
-        return cast(IO[bytes], _Writer(_asked(create)))
+        return cast(IO[bytes], _Writer(self._ask(create)))
 
     def write(self, path: str, data: bytes, block_size: int) -> None:
         """A new file of a name that nobody else uses; it is empty until it is written."""
@@ -107,23 +127,22 @@ class HdfsClient:
                 file.write(data)
             file.close()
 
-        _asked(write)
+        _repeated(write)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Rename in one step; raises FileExistsError, and FileNotFoundError for a missing source or folder. After any
         other error the caller must find out what was done."""
         count(Asked.RENAME)
-        with _as_os_errors():
-            self._client.rename(source, target, overwrite)
+        self._ask_once(lambda client: client.rename(source, target, overwrite))
 
     def delete(self, path: str, *, with_content: bool = False) -> None:
         """Delete a file, or a folder that is empty; what is not there is success."""
         count(Asked.DELETE)
         with suppress(NotADirectoryError):
-            _asked(lambda: self._client.delete(path, with_content))
+            self._ask(lambda client: client.delete(path, with_content))
 
     def make_folder(self, path: str) -> None:
-        _asked(lambda: self._client.mkdirs(path, create_parent=True))
+        self._ask(lambda client: client.mkdirs(path, create_parent=True))
 
 
 class _Writer:
@@ -134,11 +153,11 @@ class _Writer:
 
     def write(self, data: bytes) -> int:
         with _as_os_errors():
-            return int(self._raw.write(data))
+            return int(_in_time(lambda: self._raw.write(data), _seconds_for(len(data))))
 
     def close(self) -> None:
         with _as_os_errors():
-            self._raw.close()
+            _in_time(self._raw.close, _seconds_for(0))
 
 
 _clients: dict[tuple[int, str, StorageOptions | None], HdfsClient] = {}
@@ -180,40 +199,47 @@ def _opened(url: str, config: dict[str, str]) -> "Client":
 
 def _first_answer(client: "Client", folder: str) -> None:
     """Raise OSError when no NameNode answers soon."""
-    failures: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            client.get_file_info(folder)
-        except FileNotFoundError:
-            return
-        except Exception as e:
-            failures.append(e)
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_FIRST_ANSWER_SECONDS)
-    if asking.is_alive():
-        raise TimeoutError(f"nothing came within {_FIRST_ANSWER_SECONDS:.0f} s")
-    with _as_os_errors():
-        for failure in failures:
-            raise failure
+    with suppress(FileNotFoundError), _as_os_errors():
+        _in_time(lambda: client.get_file_info(folder), _FIRST_ANSWER_SECONDS)
 
 
-def _asked(ask: Callable[[], _T]) -> _T:
-    """What `ask` gives; it is asked again where the connection broke before the answer: hdfs-native does that only
-    before a request is sent."""
+def _repeated(ask: Callable[[], _T]) -> _T:
+    """What `ask` gives; it is asked again where something else than an answer ended it."""
     for pause in _PAUSES:
         try:
-            with _as_os_errors():
-                return ask()
+            return ask()
         except (Refused, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError):
             raise
         except OSError:
             time.sleep(pause)
             count(Asked.RETRY)
-    with _as_os_errors():
-        return ask()
+    return ask()
+
+
+def _seconds_for(length: int) -> float:
+    """After how many seconds a request for so many bytes is given up."""
+    return _STALL_SECONDS + length / _SLOWEST
+
+
+def _in_time(ask: Callable[[], _T], seconds: float) -> _T:
+    """What `ask` gives. Raises TimeoutError when it takes longer; its thread waits on."""
+    answers: list[_T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as e:
+            failures.append(e)
+
+    asking = threading.Thread(target=run, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if asking.is_alive():
+        raise TimeoutError(f"nothing came within {seconds:.0f} s")
+    for failure in failures:
+        raise failure
+    return answers[0]
 
 
 @contextmanager

@@ -13,11 +13,13 @@ _CHUNK = 1 << 16
 @dataclass
 class LossyRpc:
     """Loses the answers to the next requests of these methods, in order: the NameNode does what was asked, and then the
-    connection breaks. `lost` is how many did."""
+    connection breaks. `lost` is how many did. The next request of the method `to_stall` never comes there, and nothing
+    comes back on its connection."""
 
     url: str
     to_lose: list[str] = field(default_factory=list)
     lost: int = 0
+    to_stall: str = ""
 
     def lose(self, *methods: str) -> None:
         self.to_lose[:] = methods
@@ -29,6 +31,11 @@ class LossyRpc:
             self.lost += 1
             return True
         return False
+
+    def is_to_stall(self, request: bytes) -> bool:
+        is_meant = bool(self.to_stall) and self.to_stall.encode() in request
+        self.to_stall = "" if is_meant else self.to_stall
+        return is_meant
 
 
 @contextmanager
@@ -63,6 +70,11 @@ def _relay(proxy: LossyRpc, client: socket.socket, server: socket.socket) -> Non
                 if key.fileobj is server:
                     client.sendall(data)
                     continue
+                if proxy.is_to_stall(data):
+                    # Until the client goes.
+                    while client.recv(_CHUNK):
+                        pass
+                    return
                 is_lost = proxy.is_to_lose(data)
                 server.sendall(data)
                 if is_lost:

@@ -29,7 +29,7 @@ from hudi_services.orphan_files.quarantine import list_quarantines
 from hudi_services.runs.report import RunState
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.storage import Storage
-from hudi_services.stores import hdfs_replacement, open_storage
+from hudi_services.stores import hdfs_client, hdfs_replacement, open_storage
 from hudi_services.stores.hdfs_client import HdfsClient
 from hudi_services.stores.options import StorageOptions
 from hudi_services.urls import message_without_secrets
@@ -418,6 +418,23 @@ def test_a_lost_answer_is_as_good_as_one(lost: tuple[str, ...], lossy: LossyRpc)
     lossy.lose(*lost)
     found = {file.path: store.read(file.path) for file in store.list_tree("")}
     assert found == {"p/new": b"2", "put": b"2", "q/moved": b"1", "replace": b"2"} and store.list_staged() == []
+
+
+@on_a_server
+@pytest.mark.parametrize("stalled", REQUESTS)
+def test_a_request_that_stalls_is_made_again(stalled: str, lossy: LossyRpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdfs_client, "_STALL_SECONDS", 3.0)
+    store = open_storage(f"{lossy.url}/lake/{uuid4()}")
+    store.put("put", b"1")
+    seen = store.head("put")
+    assert seen is not None
+    lossy.to_stall = stalled
+    store.create("p/new", b"2")
+    assert store.replace("put", b"2", seen)
+    store.make_folder("f")
+    store.delete("p/new")
+    assert {file.path: store.read(file.path) for file in store.list_tree("")} == {"put": b"2"}
+    assert lossy.to_stall == "" and store.list_staged() == []
 
 
 @on_a_server

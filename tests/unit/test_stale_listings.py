@@ -8,7 +8,8 @@ import pytest
 
 from hudi_services.clock import SystemClock
 from hudi_services.commit import lease
-from hudi_services.errors import HudiServicesError, WriterAtWork
+from hudi_services.commit.conflicts import WriterAtWork
+from hudi_services.errors import HudiServicesError
 from hudi_services.file_cache import shared_cache
 from hudi_services.snapshot import open_snapshot
 
