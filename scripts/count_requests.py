@@ -9,18 +9,18 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.unit.counting_storage import Request, rounds
-from tests.unit.request_scenarios import SCENARIOS, Counted, count
+from tests.unit.quiet import Quiet
+from tests.unit.request_scenarios import SCENARIOS, Counted, Scenario, count
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "requests.md"
 BEGIN, END = "<!-- made by scripts/count_requests.py -->", "<!-- end -->"
 DELAY = 0.03
-_TRIES = 3
-"""Of the same run: a busy machine begins requests late that could have been made at the same time."""
 
 
 def counts(counted: Counted) -> tuple[int, int, int, int]:
@@ -55,16 +55,20 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="requests-") as folder:
         chosen = {name: one for name, one in SCENARIOS.items() if (arguments.log or "") in name}
-        results = {
-            name: min((count(one, Path(folder), arguments.delay) for _ in range(_TRIES)), key=counts)
-            for name, one in chosen.items()
-        }
+        results = {name: measured(one, Path(folder), arguments.delay) for name, one in chosen.items()}
     made = table(results.items())
     print(made)
     if arguments.write and not arguments.log:
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     for counted in results.values() if arguments.log else ():
         show(counted.requests)
+
+
+def measured(scenario: Scenario, folder: Path, delay: float) -> Counted:
+    """The requests of a run, whose rounds do not depend on how busy the machine is, and the seconds of another one."""
+    with Quiet().watching() as quiet:
+        counted = count(scenario, folder, quiet)
+    return replace(counted, seconds=count(scenario, folder, delay).seconds)
 
 
 def show(requests: Iterable[Request]) -> None:

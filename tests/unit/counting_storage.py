@@ -14,6 +14,8 @@ from hudi_services.limits import LARGEST_FILE
 from hudi_services.storage import FileInfo
 from hudi_services.stores.local import LocalStorage
 
+from .quiet import Quiet
+
 READS = frozenset({"read", "read_range"})
 _LEASE = re.compile(r"\.hoodie/\.locks/hudi_services/table\.[0-9]+\.json")
 _RETURNED = b'"validUntil": 0'
@@ -68,9 +70,10 @@ class Request:
 
 
 class CountingStorage(LocalStorage):
-    """Notes what an object store would be asked for; `delay` is how many seconds each request takes."""
+    """Notes what an object store would be asked for; `delay` is how many seconds each request takes, or says when it
+    ends."""
 
-    def __init__(self, url: str, delay: float = 0.0) -> None:
+    def __init__(self, url: str, delay: float | Quiet = 0.0) -> None:
         super().__init__(url)
         self.delay = delay
         self.requests: list[Request] = []
@@ -90,7 +93,9 @@ class CountingStorage(LocalStorage):
         self._inside.busy = True
         started, locked = time.monotonic(), self._locked
         try:
-            if self.delay:
+            if isinstance(self.delay, Quiet):
+                self.delay.wait()
+            elif self.delay:
                 time.sleep(self.delay)
             yield
         finally:

@@ -35,6 +35,7 @@ from hudi_services.runs.request import (
 from hudi_services.storage import Storage
 
 from .counting_storage import CountingStorage, Request
+from .quiet import Quiet
 from .rides import create
 
 _NO_SERVICES = {"hoodie.table.services.enabled": "false"}
@@ -102,8 +103,8 @@ def _built(folder: Path, merge_on_read: bool) -> Path:
     return path
 
 
-def count(scenario: Scenario, folder: Path, delay: float) -> Counted:
-    """Run it in `folder`, on a table of its own; each request takes `delay` seconds longer."""
+def count(scenario: Scenario, folder: Path, delay: float | Quiet) -> Counted:
+    """Run it in `folder`, on a table of its own; each request takes `delay` seconds longer, or ends as that says."""
     path = folder / "table"
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(_built(folder, scenario.merge_on_read), path)
