@@ -134,10 +134,11 @@ class HFileReader:
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """All (row key, value) pairs in the order of the file; checked against the entry count at the end."""
         found = 0
-        for block in self._index:
-            entries = self._read_entries(block)
-            found += len(entries)
-            yield from entries.items()
+        for run in self._runs(self._index):
+            for block in run:
+                entries = _entries(self._data_payload(block))
+                found += len(entries)
+                yield from entries.items()
         self._check_count(found)
 
     def scan_columns(self) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -166,21 +167,28 @@ class HFileReader:
         return found
 
     def _columns(self, blocks: Sequence[IndexEntry]) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """The columns of these blocks; adjacent blocks are read in one range."""
-        for run in _neighbours(blocks):
-            start = run[0].offset
-            data = self._file.read(start, run[-1].offset + run[-1].size - start)
+        """The columns of these blocks."""
+        for run in self._runs(blocks):
             payloads: list[Cursor] = []
             gathered = 0
             for block in run:
-                stored = data[block.offset - start : block.offset - start + block.size]
-                payloads.append(self._data_payload(Cursor(stored, self._path, base=block.offset)))
+                payloads.append(self._data_payload(block))
                 gathered += len(payloads[-1].data)
                 if gathered >= _DECODED:
                     yield decode_entries(payloads)
                     payloads, gathered = [], 0
             if payloads:
                 yield decode_entries(payloads)
+
+    def _runs(self, blocks: Sequence[IndexEntry]) -> Iterator[Iterator[Cursor]]:
+        """These blocks as they are stored; adjacent blocks are read in one range."""
+        for run in _neighbours(blocks):
+            start = run[0].offset
+            data = self._file.read(start, run[-1].offset + run[-1].size - start)
+            yield (
+                Cursor(data[one.offset - start : one.offset - start + one.size], self._path, base=one.offset)
+                for one in run
+            )
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None. Ascending calls read each data block once."""
@@ -245,12 +253,8 @@ class HFileReader:
 
     def _read_entries(self, block: IndexEntry) -> _Entries:
         if self._last_block[0] != block.offset:
-            rows, values = self._read_columns(block)
-            self._last_block = (block.offset, dict(zip(rows.to_pylist(), values.to_pylist(), strict=True)))
+            self._last_block = (block.offset, _entries(self._data_payload(self._block_cursor(block))))
         return self._last_block[1]
-
-    def _read_columns(self, block: IndexEntry) -> tuple[pa.Array, pa.Array]:
-        return decode_entries([self._data_payload(self._block_cursor(block))])
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
         return self._cursor(block.offset, block.size)
@@ -281,6 +285,11 @@ class HFileReader:
         if len(payload) != uncompressed:
             cursor.fail(f"the block holds {len(payload)} bytes, and its header says {uncompressed}")
         return Cursor(payload, where)
+
+
+def _entries(payload: Cursor) -> _Entries:
+    rows, values = decode_entries([payload])
+    return dict(zip(rows.to_pylist(), values.to_pylist(), strict=True))
 
 
 def _neighbours(blocks: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
