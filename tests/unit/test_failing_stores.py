@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from hudi_services.stores import object_client
 
 from ..servers.breaking_proxy import breaking_proxy
 from ..servers.started import Servers, deep_on
+from ..servers.toxiproxy import toxiproxy
 from ..servers.weather import WEATHERS
 from .broken_runs import ALL_COMMANDS, Files, Place, made_files
 
@@ -70,6 +72,37 @@ def test_runs_end_as_undisturbed(server: str, command: str, weather: str, placed
         except (HudiServicesError, AssertionError) as error:
             failed.append(f"{seed}: {error!r}"[:600])
     assert not failed, "\n".join(failed)
+
+
+TOXICS: dict[str, tuple[float, dict[str, int]]] = {
+    "latency": (1.0, {"latency": 30, "jitter": 10}),
+    "reset_peer": (0.05, {"timeout": 0}),
+    "timeout": (0.02, {"timeout": 0}),
+    "limit_data": (0.05, {"bytes": 1_500}),
+}
+"""By type: the share of connections that have it, and its attributes. A timeout of 0 is one without an end."""
+
+
+@pytest.mark.parametrize("command", ALL_COMMANDS)
+@pytest.mark.parametrize("server", [pytest.param("versitygw", marks=deep_on("versitygw"))])
+def test_connections_break(server: str, command: str, placed: Placed, tmp_path: Path) -> None:
+    """Each request has a connection of its own, which is slow, reset, without an answer, or cut off."""
+    place = placed(server, command)
+    expected = place.run()
+    undisturbed = len(place.proxy.asked)
+    with toxiproxy(place.proxy.server, tmp_path) as toxic:
+        place.proxy.server = toxic.endpoint
+        for kind, (share, attributes) in TOXICS.items():
+            toxic.add(kind, share, **attributes)
+            found = place.run()
+            toxic.remove(kind)
+            assert (found.state, found.exit_code, found.instants) == (
+                expected.state,
+                expected.exit_code,
+                expected.instants,
+            ), kind
+            assert found.rows.equals(expected.rows), kind
+            assert len(place.proxy.asked) <= undisturbed + _FOR_A_FAILURE * undisturbed // 10 + _BY_TIME, kind
 
 
 @pytest.mark.parametrize("command", ["write", "execute"])
