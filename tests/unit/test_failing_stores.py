@@ -1,13 +1,13 @@
 """Runs on a store that fails, throttles and stalls: each ends as undisturbed, with a bounded number of requests."""
 
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from hudi_services.errors import HudiServicesError
 from hudi_services.stores import object_client
 
 from ..servers.breaking_proxy import breaking_proxy
@@ -65,13 +65,7 @@ def check(place: Place, weather: str, seed: int) -> None:
 @pytest.mark.parametrize("command", ALL_COMMANDS)
 @pytest.mark.parametrize("server", [pytest.param("versitygw", marks=deep_on("versitygw"))])
 def test_runs_end_as_undisturbed(server: str, command: str, weather: str, placed: Placed) -> None:
-    place, failed = placed(server, command), []
-    for seed in range(3):
-        try:
-            check(place, weather, seed)
-        except (HudiServicesError, AssertionError) as error:
-            failed.append(f"{seed}: {error!r}"[:600])
-    assert not failed, "\n".join(failed)
+    check(placed(server, command), weather, zlib.crc32(command.encode()))
 
 
 TOXICS: dict[str, tuple[float, dict[str, int]]] = {
