@@ -56,7 +56,7 @@ PAIRS = [
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All URLs lead to one place in memory: that they lead to one in a real store is shown where that is started."""
     place: Any = MemoryStore()
-    monkeypatch.setattr(object_store, "_store", lambda url, options, retries=True: place)
+    monkeypatch.setattr(object_store, "client", lambda *_, **__: place)
     for scheme in ("hdfs", "viewfs"):
         known = SCHEMES[scheme]
         monkeypatch.setitem(SCHEMES, scheme, Scheme(SCHEMES["s3"].storage, scheme, known.authority))
