@@ -8,8 +8,8 @@ from pathlib import Path
 
 _TASKS = Path("/proc/self/task")
 _LOOK_SECONDS = 0.002
-_LOOKS = 3
-_OWN_SECONDS = 0.0001
+_LOOKS = 5
+_OWN_SECONDS = 0.000005
 """What clocks of threads and of the process may differ by."""
 _AT_WORK = ("R", "D")
 
