@@ -17,11 +17,10 @@ from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import Mode, ValidateRequest
 
 from .counting_storage import CountingStorage, Request, kind_of, reads_by_kind, repeated, rounds
+from .quiet import Quiet
 from .tables import request, unpack
 
 pytestmark = pytest.mark.threads
-_DELAY = 0.03
-"""Of each request, so that those which are under way at once are seen to be."""
 _COMPACTED_AFTER = 10
 """Delta commits; so many clusterings bring the metadata table to where it was."""
 
@@ -36,7 +35,7 @@ NO_COMPACTION = {"hoodie.metadata.compact.max.delta.commits": "100"}
 """Its tasks read the files that they merge for themselves, as they are other processes."""
 
 
-def executed(path: Path, delay: float = 0.0) -> list[Request]:
+def executed(path: Path, delay: float | Quiet = 0.0) -> list[Request]:
     """The requests of an execute, as a new process makes it."""
     ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     storage = CountingStorage(str(path), delay)
@@ -83,7 +82,8 @@ def test_reads_grow_by_one_for_each_earlier_clustering(tmp_path: Path) -> None:
 def test_under_the_lock_is_asked_at_once(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     cluster(path)
-    requests = executed(path, _DELAY)
+    with Quiet().watching() as quiet:
+        requests = executed(path, quiet)
     locked = [one for one in requests if one.locked]
     # The lock is taken twice. What is left follows one another: each look at the table (four rounds), the states of
     # the delta commit and of the commit, and a look at the leases before each step that cannot be taken back.
@@ -103,7 +103,8 @@ def test_many_new_files_take_no_more_rounds_than_few(tmp_path: Path) -> None:
     """The listings of their partitions are one round, and tell of all of them."""
     path = unpack("1.2.0", tmp_path)
     cluster(path)
-    requests = executed(path, _DELAY)
+    with Quiet().watching() as quiet:
+        requests = executed(path, quiet)
     assert not [one for one in requests if one.locked and one.method == "head" and one.kind == "base file"]
     partitions = [one for one in requests if one.locked and one.method == "list" and one.path.startswith("day=")]
     assert len({one.path for one in partitions}) >= 2
