@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from .._version import __version__
@@ -11,7 +12,8 @@ from ..base_files.slices import RECORD_KEY
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..commit.conflicts import touches
-from ..errors import ConfigError, CorruptFile, UnsupportedTable
+from ..concurrency import at_once
+from ..errors import ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from ..options import Options, clustering_keys, computed, settings, value_of
@@ -26,7 +28,7 @@ from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
 from .eligibility import ClusteringReason, Eligibility
 from .partitions import ClusteredPartitionRules, select_partitions
-from .selection import MOST_OUTPUTS, ClusteringSelection, PlannedGroup, SizeRules, select
+from .selection import MOST_OUTPUTS, ClusteringSelection, Fitted, PlannedGroup, SizeRules, select
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
@@ -149,10 +151,15 @@ def _selected(
     """The groups of the plan, from one partition after the other. Raises _Buckets unless they are expected."""
     columns = TableColumns.of(table)
 
-    def fit(group: Sequence[FileSlice]) -> tuple[list[FileSlice], list[Unfit]]:
-        kept, unfit = fitting(table.slices, group, columns)
-        refuse_unmerged(unfit)
-        return kept, unfit
+    def look(group: Sequence[FileSlice]) -> _Looked:
+        # A group that cannot be read is no fault of the plan that does not take it.
+        try:
+            return fitting(table.slices, group, columns)
+        except HudiServicesError as error:
+            return error
+
+    def fit(groups: Sequence[Sequence[FileSlice]]) -> list[Fitted]:
+        return [partial(_fitted, looked) for looked in at_once(look, groups)]
 
     def judged() -> Iterator[tuple[Sequence[FileSlice], Eligibility]]:
         ledger, is_merged = table.ledger, table.config.is_merge_on_read
@@ -168,6 +175,16 @@ def _selected(
             yield slices, Eligibility(limit, *pending, half_hidden, touched | begun, merges_only=is_alone)
 
     return select(judged(), _strategy(table, rules), rules.sizes, fit, explain=explain)
+
+
+_Looked = tuple[list[FileSlice], list[Unfit]] | HudiServicesError
+
+
+def _fitted(looked: _Looked) -> tuple[list[FileSlice], list[Unfit]]:
+    if isinstance(looked, HudiServicesError):
+        raise looked
+    refuse_unmerged(looked[1])
+    return looked
 
 
 def is_ours(plan: ClusteringPlan) -> bool:

@@ -4,8 +4,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, islice, zip_longest
 
 from ..errors import ConfigError
 from ..model import FileSlice
@@ -110,8 +111,12 @@ class ClusteringSelection:
                 self.verdicts += [Verdict(one, reason, group) for one in slices]
 
 
-Fit = Callable[[Sequence[FileSlice]], tuple[list[FileSlice], list[Unfit]]]
-"""Which slices of a group can be rewritten together, and which cannot."""
+Fitted = Callable[[], tuple[list[FileSlice], list[Unfit]]]
+"""Gives which slices of a group can be rewritten together, and which cannot; or raises what looking at them has."""
+Fit = Callable[[Sequence[Sequence[FileSlice]]], Sequence[Fitted]]
+"""Looks at the slices of several groups at the same time."""
+_GROUPS_AHEAD = 8
+"""The groups that are looked at together: a store answers for many in the time of one."""
 
 
 def select(
@@ -142,7 +147,7 @@ def select(
     if rules.by_gain:
         found = _by_gain(found, rules.max_groups, lambda group: leave(group, ClusteringReason.GROUP_CAP))
     budget = rules.budget
-    for group in found:
+    for group, fitted in _looked_at(found, fit, lambda: rules.max_groups - len(taken)):
         reason = None
         if len(taken) == rules.max_groups:
             reason = ClusteringReason.GROUP_CAP
@@ -154,11 +159,11 @@ def select(
         if reason is not None:
             leave(group, reason)
             continue
-        fitted = group if fit is None else _fitted(group, rules, fit, selection)
-        if fitted is not None:
-            selection.judge(fitted.slices, ClusteringReason.PICKED.value, len(taken))
-            taken.append(fitted)
-            budget = None if budget is None else budget - fitted.size
+        whole = group if fitted is None else _without_unfit(group, rules, fitted, selection)
+        if whole is not None:
+            selection.judge(whole.slices, ClusteringReason.PICKED.value, len(taken))
+            taken.append(whole)
+            budget = None if budget is None else budget - whole.size
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
     return selection
 
@@ -180,9 +185,30 @@ def _by_gain(groups: Iterable[PlannedGroup], most: int, leave: Callable[[Planned
     return [group for _, _, group in sorted(kept, key=lambda one: one[:2], reverse=True)]
 
 
-def _fitted(group: PlannedGroup, rules: SizeRules, fit: Fit, into: ClusteringSelection) -> PlannedGroup | None:
+def _looked_at(
+    groups: Iterable[PlannedGroup], fit: Fit | None, left: Callable[[], int]
+) -> Iterator[tuple[PlannedGroup, Fitted | None]]:
+    """Each group, with what `fit` says of it; it looks at no more groups ahead than are `left` to take."""
+    if fit is None:
+        yield from ((group, None) for group in groups)
+        return
+    waiting = iter(groups)
+    while batch := [*islice(waiting, _GROUPS_AHEAD)]:
+        most = left()
+        looked = fit([group.slices for group in batch[:most]]) if most else ()
+        for group, fitted in zip_longest(batch, looked):
+            yield group, fitted or partial(_fitted_now, fit, group)
+
+
+def _fitted_now(fit: Fit, group: PlannedGroup) -> tuple[list[FileSlice], list[Unfit]]:
+    return fit([group.slices])[0]()
+
+
+def _without_unfit(
+    group: PlannedGroup, rules: SizeRules, fitted: Fitted, into: ClusteringSelection
+) -> PlannedGroup | None:
     """The group without slices that cannot be rewritten; None when nothing is left to do."""
-    kept, unfit = fit(group.slices)
+    kept, unfit = fitted()
     if not unfit:
         return group
     into.unfit += unfit

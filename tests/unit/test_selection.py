@@ -2,6 +2,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 
 from hudi_services.clustering import selection as clustering_selection
 from hudi_services.clustering.eligibility import ClusteringReason, Eligibility
-from hudi_services.clustering.selection import ClusteringSelection, SizeRules, select
+from hudi_services.clustering.selection import ClusteringSelection, Fitted, SizeRules, select
 from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy, SingleFile
-from hudi_services.errors import ConfigError
+from hudi_services.errors import ConfigError, CorruptFile
 from hudi_services.model import BaseFile, FileSlice, LogFile
+from hudi_services.rewriting.inputs import Unfit
 
 
 def a_slice(file_id: str, size: int, partition: str = "p", logs: int = 0, base: bool = True) -> FileSlice:
@@ -206,3 +208,42 @@ def test_a_partition_is_forgotten_before_the_next_one() -> None:
 
     # The names of the partitions that are left out: 200 bytes of each.
     assert peak(1_000) < peak(100) + 1_000 * 200
+
+
+@given(
+    st.lists(st.sampled_from(["fit", "half", "unfit", "damaged"]), max_size=25), st.integers(1, 9), st.integers(1, 9)
+)
+def test_looking_ahead_changes_nothing(kinds: list[str], cap: int, ahead: int) -> None:
+    """Groups that are looked at together give the plan of groups that are looked at one after the other; a group that
+    is not taken is no error, and no more are looked at than the plan could take, and those after unfit ones."""
+    slices = [a_slice(f"{at:02}-{i}", 50, f"p{at:02}") for at in range(len(kinds)) for i in range(2)]
+    looked: list[int] = []
+
+    def look(group: Sequence[FileSlice]) -> tuple[list[FileSlice], list[Unfit]]:
+        at = int(group[0].partition[1:])
+        if kinds[at] == "damaged":
+            raise CorruptFile(f"group {at}")
+        kept = {"fit": 2, "half": 1, "unfit": 0}[kinds[at]]
+        return [*group[:kept]], [Unfit(one, ConfigError("no")) for one in group[kept:]]
+
+    def fit(groups: Sequence[Sequence[FileSlice]]) -> list[Fitted]:
+        looked.extend(int(group[0].partition[1:]) for group in groups)
+        return [partial(look, group) for group in groups]
+
+    def planned(at_once: int) -> tuple[object, ...]:
+        looked.clear()
+        eligibility, strategy = Eligibility(100, (), ()), BySize(PlanContext(1000, no_ranges))
+        partitions = (
+            ([one for one in slices if one.partition == f"p{at:02}"], eligibility) for at in range(len(kinds))
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clustering_selection, "_GROUPS_AHEAD", at_once)
+            try:
+                found = select(partitions, strategy, SizeRules(max_groups=cap, single_group=True), fit)
+            except CorruptFile as error:
+                return (str(error),)
+        return found.groups, found.reasons, found.left_out, [one.slice for one in found.unfit]
+
+    expected = planned(1)
+    assert planned(ahead) == expected
+    assert len(looked) == len({*looked}) <= cap + sum(kind == "unfit" for kind in kinds) + ahead - 1
