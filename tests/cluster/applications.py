@@ -31,7 +31,7 @@ group_tasks._LEAST_BYTES = 1
 from hudi_services.__main__ import main
 main()
 """
-_LONGEST = 240
+_LONGEST = 480
 """Seconds of an application."""
 
 

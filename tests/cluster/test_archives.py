@@ -61,21 +61,27 @@ def test_an_environment_that_is_sent_along(place: tuple[SparkClient, Lake], tmp_
     assert done["rows"] == {"in": 4000, "out": 4000}
     assert lake.rows("rides").equals(before)
     lake.check("rides")
-    if client.master == "yarn":
-        in_cluster_mode(application, settings)
 
 
-def in_cluster_mode(application: Application, settings: dict[str, str]) -> None:
+@pytest.mark.server("YARN of Hadoop")
+@pytest.mark.parametrize("place", ["yarn"], indirect=True)
+def test_cluster_mode_of_yarn(place: tuple[SparkClient, Lake], tmp_path: Path) -> None:
     """The driver is on a machine of the cluster, too: its exit code and the table tell what it has done."""
-    lake, client = application.lake, application.cluster
+    client, lake = place
+    (tmp_path / "packed").mkdir()
+    _, archive = packed(tmp_path / "packed")
     new = lake.put("new.parquet", pa.table({"id": ["new"], "day": ["d0"], "ts": [1]}))
     (client.folder / "cluster_tables.py").write_text("from hudi_services.__main__ import main\nmain()\n")
-    settings = settings | {"spark.yarn.appMasterEnv.PYSPARK_PYTHON": _SENT, "spark.driver.memory": "512m"}
+    settings = {
+        "spark.yarn.jars": f"local:{client.home}/jars/*",
+        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": _SENT,
+        "spark.driver.memory": "512m",
+    }
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     upsert = ["write", "--base-path", f"{lake.url}/rides", "--input", new, "--spark-master", "yarn"]
-    line = ["--deploy-mode", "cluster", *words, *application.sent, "cluster_tables.py", *upsert]
+    line = ["--deploy-mode", "cluster", *words, "--archives", f"{archive}#environment", "cluster_tables.py", *upsert]
     driver = {"PYSPARK_PYTHON": _SENT, "PYSPARK_DRIVER_PYTHON": _SENT}
-    process = replace(client, submitter=None).submit(*line, environment=driver)
-    _, errors = process.communicate(timeout=240)
+    process = client.submit(*line, environment=driver)
+    _, errors = process.communicate(timeout=480)
     assert process.returncode == 0, errors.decode()[-6000:]
     assert lake.rows("rides")["id"].to_pylist().count("new") == 1

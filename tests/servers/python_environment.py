@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -53,6 +54,21 @@ def spark_home(version: str) -> Path:
         run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), f"pyspark=={version}"])
 
     return kept(f"pyspark-{version}", install) / "pyspark"
+
+
+def python_of_tests(version: str) -> Path:
+    """A Python that has what the tests have, but for this release of Spark."""
+    ours = sysconfig.get_path("purelib")
+    name = hashlib.sha256(f"{sys.version} {ours}".encode()).hexdigest()[:16]
+
+    def install(folder: Path) -> None:
+        run([sys.executable, "-m", "venv", str(folder)])
+        run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", f"pyspark=={version}"])
+        (packages,) = folder.glob("lib/python*/site-packages")
+        # Its own packages come first.
+        (packages / "of_the_tests.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+
+    return kept(f"tests-{version}-{name}", install) / "bin" / "python"
 
 
 def wheel(into: Path) -> Path:
