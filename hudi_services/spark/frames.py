@@ -56,11 +56,14 @@ class SparkFrame:
 def _batch_schema(frame: Any) -> pa.Schema:
     """The schema of the batches that Java makes of a data frame, whose messages do not have it.
 
-    From Spark 4 on, the session says whether texts and bytes in them have offsets of 64 bits.
+    From Spark 4 on, the session says whether texts and bytes in them have offsets of 64 bits. Moments are UTC, which
+    Spark 4.3 wants to be told.
     """
-    is_told = "prefers_large_types" in inspect.signature(to_arrow_schema).parameters
-    large = is_told and frame.sparkSession.conf.get(_LARGE_TYPES, "false") == "true"
-    return to_arrow_schema(frame.schema, **({"prefers_large_types": True} if large else {}))
+    known = inspect.signature(to_arrow_schema).parameters
+    told: dict[str, Any] = {"timezone": "UTC"} if "timezone" in known else {}
+    if "prefers_large_types" in known and frame.sparkSession.conf.get(_LARGE_TYPES, "false") == "true":
+        told["prefers_large_types"] = True
+    return to_arrow_schema(frame.schema, **told)
 
 
 def _batches(schema: pa.Schema, batches: Iterable[bytes]) -> Iterator[tuple[None, pa.Table]]:

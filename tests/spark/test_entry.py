@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from tests.unit.tables import listed_view, open_local, rows, unpack
@@ -21,11 +22,18 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns=_hoodie_record_key desc"
 pytestmark = pytest.mark.spark
 
 
-def run(folder: Path, *line: str) -> dict[str, Any]:
-    """The report of a run from `folder`, with an environment that knows nothing of this repository."""
+def without_repository() -> dict[str, str]:
+    """An environment that knows nothing of this repository, whose own spark-submit is that of Spark 3.5."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     environment["PYSPARK_PYTHON"] = sys.executable
-    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    if not pyspark.__version__.startswith("3."):
+        environment["SPARK_HOME"] = pyspark.__path__[0]
+    return environment
+
+
+def run(folder: Path, *line: str) -> dict[str, Any]:
+    """The report of a run from `folder`."""
+    done = subprocess.run(line, cwd=folder, env=without_repository(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     if line[0] == sys.executable:
         assert "log level" not in done.stderr, "Spark tells nothing of its own"
@@ -91,10 +99,8 @@ def test_an_execution_strategy_of_ones_own(tmp_path: Path) -> None:
         "own_writers.py",
     ]
     own = ["--hoodie-conf", "hoodie.clustering.execution.strategy.class=own_writers:Lossy"]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["PYSPARK_PYTHON"] = sys.executable
     line = [SUBMIT, *cluster, "--", "execute", "-sp", str(table), *own]
-    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(line, cwd=tmp_path, env=without_repository(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 5 and "the same rows" in f"{done.stdout}{done.stderr}", done.stdout
     opened = open_local(table)
     assert rows(opened, listed_view(opened)).equals(before)
