@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, Accumulator, SparkContext, StatusTracker
+from pyspark.errors.exceptions.captured import CapturedException
 
 from ..engine import Pieces, RepeatedTask, weights
 from ..errors import HudiServicesError, JobLost
@@ -97,7 +98,7 @@ class SparkEngine:
             with job_group(self.context, group, named):
                 watcher.start()
                 outcomes: list[Any] = payloads.mapPartitions(tasks).collect()
-        except (Py4JError, ConnectionError) as error:
+        except (Py4JError, ConnectionError, CapturedException) as error:
             raise JobLost(
                 f"the Spark job '{description}' failed: {_cause(error)}",
                 hint="see the log of the executors, or --verbose",
@@ -158,6 +159,9 @@ def _ended_tasks(tracker: StatusTracker, group: str) -> int:
 
 def _cause(error: Exception) -> str:
     """What went wrong, in one line."""
+    if isinstance(error, CapturedException):
+        # What Spark 4.3 makes of an error of Python where there is a session.
+        return what_failed(str(error))
     if not isinstance(error, Py4JJavaError):
         return f"its Java process is gone ({type(error).__name__})"
     return what_failed(str(error.java_exception.getMessage()))

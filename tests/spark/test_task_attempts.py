@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
 
 from hudi_services.errors import JobLost
 from hudi_services.spark.spark_engine import SparkEngine
@@ -21,8 +22,10 @@ def context() -> Iterator[SparkContext]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     found = SparkContext(conf=SparkConf().setMaster("local[2,2]").set("spark.ui.enabled", "false"))
     found.setLogLevel("OFF")
+    # With it, Spark makes errors of its own of those of Java.
+    SparkSession(found)
     yield found
-    found.stop()
+    SparkSession(found).stop()
 
 
 def run(context: SparkContext, function: object, tasks: list[str]) -> SparkEngine:
