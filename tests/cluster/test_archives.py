@@ -22,7 +22,12 @@ pytestmark = pytest.mark.deep
 _SENT = "./environment/bin/python"
 
 
-@pytest.fixture(params=["standalone", "yarn"])
+@pytest.fixture(
+    params=[
+        pytest.param("standalone", marks=pytest.mark.server("archives, standalone")),
+        pytest.param("yarn", marks=pytest.mark.server("archives, YARN")),
+    ]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[SparkClient, Lake]]:
     """A cluster without our packages, and HDFS, with a table of two files in each of two partitions."""
     for name in ("hdfs", "cluster"):
@@ -41,7 +46,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Spar
             yield stack.enter_context(standalone(spark_home(SPARK_3), folder, has_packages=False)), lake
 
 
-@pytest.mark.server("archives on Spark")
 def test_an_environment_that_is_sent_along(place: tuple[SparkClient, Lake], tmp_path: Path) -> None:
     client, lake = place
     (tmp_path / "packed").mkdir()
