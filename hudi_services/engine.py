@@ -154,11 +154,12 @@ class LocalEngine:
         progress: Callable[[int, int], None],
     ) -> list[Result]:
         results: list[Result] = []
-        each, done = weights(tasks), 0
+        each = weights(tasks)
+        done, total = 0, sum(each)
         for task, weight in zip(tasks, each, strict=True):
             results.append(function(task, f"{len(results)}-0-{len(results)}"))
             done += weight
-            progress(done, sum(each))
+            progress(done, total)
         return results
 
     def labels(self, labels: "Sequence[Any]") -> "Pieces":

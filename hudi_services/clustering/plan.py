@@ -11,7 +11,7 @@ from .._version import __version__
 from ..base_files.slices import RECORD_KEY
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
-from ..commit.conflicts import touches
+from ..commit.conflicts import touched_groups
 from ..concurrency import at_once
 from ..errors import ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
 from ..file_names import log_order, parse_base_file, parse_log_file
@@ -25,7 +25,7 @@ from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
-from ..table.view import CHANGE_DATA, FileGroupId
+from ..table.view import CHANGE_DATA
 from .eligibility import ClusteringReason, Eligibility
 from .partitions import ClusteredPartitionRules, select_partitions
 from .selection import MOST_OUTPUTS, ClusteringSelection, Fitted, PlannedGroup, SizeRules, select
@@ -164,15 +164,16 @@ def _selected(
     def judged() -> Iterator[tuple[Sequence[FileSlice], Eligibility]]:
         ledger, is_merged = table.ledger, table.config.is_merge_on_read
         pending = ledger.groups_in_compactions.keys(), ledger.groups_in_clusterings().keys()
-        touched = frozenset[FileGroupId]().union(*(one.groups for _, one in touches(table) if is_merged))
+        touched = touched_groups(table) if is_merged else frozenset()
         for partition, view in table.view.each(chosen):
             slices = view.latest_slices(partition)
             if not in_buckets and are_buckets(slices):
                 raise _Buckets
             half_hidden = {(partition, file_id) for file_id in view.half_hidden(partition)}
-            begun = {(partition, file_id) for file_id in view.uncommitted(partition)} if is_merged else set()
+            begun = {(partition, file_id) for file_id in view.uncommitted(partition)} if is_merged else ()
+            uncommitted = touched.union(begun) if begun else touched
             limit, is_alone = rules.sizes.small_file_limit, in_buckets and not rules.sort
-            yield slices, Eligibility(limit, *pending, half_hidden, touched | begun, merges_only=is_alone)
+            yield slices, Eligibility(limit, *pending, half_hidden, uncommitted, merges_only=is_alone)
 
     return select(judged(), _strategy(table, rules), rules.sizes, fit, explain=explain)
 

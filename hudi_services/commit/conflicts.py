@@ -374,6 +374,11 @@ def touches(table: Snapshot) -> list[tuple[Instant, Touches]]:
     return [(instant, one) for instant, one in zip(begun, found, strict=True) if one is not None]
 
 
+def touched_groups(table: Snapshot) -> frozenset[FileGroupId]:
+    """The file groups of `touches`."""
+    return frozenset[FileGroupId]().union(*(one.groups for _, one in touches(table)))
+
+
 def _touches(table: Snapshot, write: Instant) -> Touches | None:
     try:
         workload = table.timeline.read_commit(write)

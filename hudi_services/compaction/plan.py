@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
-from ..commit.conflicts import touches
+from ..commit.conflicts import touched_groups
 from ..concurrency import at_once
 from ..model import FileSlice
 from ..options import compaction_keys, settings, value_of
@@ -99,7 +99,7 @@ def build(table: Snapshot, rules: CompactionRules) -> PlannedCompaction:
     planned = PlannedCompaction()
     compactions, clusterings = table.ledger.groups_in_compactions, table.ledger.groups_in_clusterings()
     tells = table.log_naming.tells_writers
-    touched = frozenset[FileGroupId]() if tells else frozenset().union(*(one.groups for _, one in touches(table)))
+    touched = frozenset[FileGroupId]() if tells else touched_groups(table)
     eligible: list[FileSlice] = []
     for partition, view in table.view.each(table.view.partitions()):
         half_hidden = view.half_hidden(partition)

@@ -164,9 +164,8 @@ class FrameRows:
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
         if not tasks:
             return []
-        routed = (
-            self._held[-1].then(route, _Routes.of(tasks, self._counted)).divided(len(tasks), "send rows to their files")
-        )
+        sent = self._held[-1].then(route, _Routes.of(tasks, self._counted))
+        routed = sent.divided(len(tasks), "send rows to their files")
         wanted = WriteAll(tuple(tasks), self.task_memory)
         done = routed.results(write_task, wanted, "write", partial(self._progress, "write"))
         written = sum((checked for _, checked in done), start=Checksum())

@@ -132,7 +132,7 @@ def _stop(session: SparkSession) -> None:
 
 
 def _drop_accumulators(context: SparkContext) -> None:
-    """End Spark's server of accumulators, which no task of ours uses, without waiting for it.
+    """End Spark's server of accumulators, which no job needs any more, without waiting for it.
 
     It looks once a second whether it is to end. When Java ends earlier, it would report the lost connection on stderr.
     """

@@ -19,7 +19,7 @@ from .job_names import job_group, job_name
 from .memory import cores, task_memory
 from .pieces import SparkPieces
 from .shipping import ship, shipped
-from .task_attempts import TaskAttempts, what_failed
+from .task_attempts import TaskAttempts, stages_of, what_failed
 from .workers import in_task
 
 Task = TypeVar("Task")
@@ -147,14 +147,9 @@ class _Progress:
 
 
 def _ended_tasks(tracker: StatusTracker, group: str) -> int:
-    """The tasks of a job group that have ended, of the stage that gives the results."""
-    found = 0
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            state = tracker.getStageInfo(stage)
-            found += state.numCompletedTasks if state else 0
-    return found
+    """The tasks of a job group that have ended."""
+    states = map(tracker.getStageInfo, stages_of(tracker, group))
+    return sum(state.numCompletedTasks for state in states if state)
 
 
 def _cause(error: Exception) -> str:

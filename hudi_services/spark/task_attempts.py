@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkContext, StatusTracker
 
 from ..engine import RepeatedTask
 
@@ -70,10 +70,8 @@ class TaskAttempts:
 
     def _stages(self) -> Iterator[Any]:
         """All attempts of all stages."""
-        for number in self._tracker.getJobIdsForGroup(self._group):
-            job = self._tracker.getJobInfo(number)
-            for stage in job.stageIds if job else ():
-                yield from _each(self._store.stageData(stage, False, self._all, False, self._none))
+        for stage in stages_of(self._tracker, self._group):
+            yield from _each(self._store.stageData(stage, False, self._all, False, self._none))
 
     def _ended_badly(self, stage: Any) -> Iterator[Any]:
         status = self._java.org.apache.spark.status.api.v1.TaskStatus
@@ -85,6 +83,13 @@ class TaskAttempts:
     def _tasks(self, stage: Any, states: Any) -> Any:
         unsorted = self._java.scala.Option.empty()
         return self._store.taskList(stage.stageId(), stage.attemptId(), 0, _MOST_ATTEMPTS, unsorted, True, states)
+
+
+def stages_of(tracker: StatusTracker, group: str) -> Iterator[int]:
+    """The numbers of the stages of a job group."""
+    for number in tracker.getJobIdsForGroup(group):
+        job = tracker.getJobInfo(number)
+        yield from job.stageIds if job else ()
 
 
 def _each(sequence: Any) -> Iterator[Any]:

@@ -32,10 +32,10 @@ class BaseStorage(Storage):
 
     def __init__(self, root: str, options: StorageOptions | None = None) -> None:
         self._root = root
-        self._options = options
+        self._given = self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self._root,) if self._options is None else (self._root, self._options))
+        return (type(self), (self._root,) if self._given is None else (self._root, self._given))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._root!r})"
@@ -55,7 +55,7 @@ class BaseStorage(Storage):
     def elsewhere(self, url: str) -> Storage:
         other = open_storage(url)
         there, here = (SCHEMES[scheme_of(one)].opened_as for one in (url, self._root))
-        return other if self._options is None or there != here else open_storage(url, self._options)
+        return other if self._given is None or there != here else open_storage(url, self._given)
 
     def check_paths(self, paths: Iterable[str]) -> None:
         for path in paths:

@@ -42,7 +42,7 @@ _RETRIES = {
     },
 }
 _ONCE = {"max_retries": 0, "retry_timeout": timedelta(0)}
-_ENVIRONMENT = {"s3": "AWS", "gs": "GOOGLE", **dict.fromkeys(("az", "adl", "azure", "abfs"), "AZURE")}
+_ENVIRONMENT = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 """How the names of a store's variables begin, by the scheme that obstore opens."""
 _MAY_PASS = re.compile(r"HTTP error|status code: (5\d\d|408|429)")
 """What the client says of requests that another try may mend, and that may have been carried out all the same."""

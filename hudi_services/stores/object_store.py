@@ -16,9 +16,8 @@ from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
 from ..limits import LARGEST_FILE, check_size
 from ..request_counts import PAGE, Asked, count_pages, count_upload
 from ..schemes import SCHEMES
-from ..storage import FileInfo, Storage, StoreCapabilities
+from ..storage import FileInfo, StoreCapabilities
 from ..urls import scheme_of
-from . import open_storage
 from .base import BaseStorage
 from .conditional_put import ConditionalPut, tag_of
 from .hadoop_settings import hadoop_options
@@ -49,7 +48,7 @@ class ObjectStorage(BaseStorage):
         """`of_hadoop` are the options by Hadoop's settings, which are read without it. Raises ConfigError for options
         that the store does not have, and for settings that cannot be read or make no sense."""
         super().__init__(url.rstrip("/"), options)
-        self._given, given = options, options or StorageOptions({})
+        given = options or StorageOptions({})
         self._store = SCHEMES[scheme_of(url)].opened_as
         self._url, place, of_url = _opened_as(self._store, self._root, given)
         self._of_hadoop = hadoop_options(self._store, place, given) if of_hadoop is None else of_hadoop
@@ -69,11 +68,6 @@ class ObjectStorage(BaseStorage):
                 f"storage_options cannot be used for {self._root}: {said}",
                 hint="the names are those of obstore, as aws_endpoint, aws_region and allow_http",
             ) from None
-
-    def elsewhere(self, url: str) -> Storage:
-        if SCHEMES[scheme_of(url)].opened_as != self._store or self._given is None:
-            return open_storage(url)
-        return open_storage(url, self._given)
 
     @property
     def capabilities(self) -> StoreCapabilities:

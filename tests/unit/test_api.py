@@ -389,6 +389,8 @@ def test_storage_options_show_no_secret() -> None:
     # A lock folder of the same store is reached in the same way, and one elsewhere is not told any of it.
     assert storage.elsewhere("s3a://locks/x")._options == storage._options
     assert storage.elsewhere("gs://locks/x")._options is storage.elsewhere("/locks")._options is None
+    with pytest.raises(hudi_services.ConfigError, match="the scheme of nowhere://locks is not supported"):
+        storage.elsewhere("nowhere://locks")
 
 
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
