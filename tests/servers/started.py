@@ -46,3 +46,7 @@ class Servers:
 def deep_on(server: str) -> list[pytest.MarkDecorator]:
     """The marks of a deep test on this server."""
     return [pytest.mark.deep, pytest.mark.server(server)]
+
+
+ON_ATOMIC = [pytest.param(server, marks=deep_on(server)) for server in ATOMIC]
+"""The parameters of a test that runs on each of them."""

@@ -3,7 +3,8 @@
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ from hudi_services.snapshot import open_snapshot
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
-from ..servers.breaking_proxy import BreakingProxy, Rule
+from ..servers.breaking_proxy import BreakingProxy, Rule, breaking_proxy
 from ..servers.bucket import Bucket
+from ..servers.started import Servers
 from .dead_writes import appended
 from .repairs import DEAD_AT_ONCE
 from .request_scenarios import rows
@@ -61,10 +63,14 @@ def _fail_a_write(_: hudi_services.Table, storage: Storage) -> str:
     return ts
 
 
-def _compact_twice(table: hudi_services.Table, _: Storage) -> str:
+def compact_twice(table: hudi_services.Table) -> None:
     for stamp in (20, 21):
         table.upsert(rows(range(1), stamp), options=ALONE)
         table.compact(options=EACH_COMMIT)
+
+
+def _compact_twice(table: hudi_services.Table, _: Storage) -> str:
+    compact_twice(table)
     return ""
 
 
@@ -150,25 +156,52 @@ class Place:
     def _ended(self, done: hudi_services.Result) -> Ended:
         shared_cache().forget()
         assert self.direct().validate(strict=True).ok
-        table = open_snapshot(self.storage, SystemClock())
-        found = merged_rows_of(table)
-        changing = [name for name in found.column_names if name.startswith("_hoodie_commit")]
+        found = rows_in(self.storage)
         instants = Counter(
             "".join(part or "" for part in parts.groups())
             for file in self.storage.list_tree(".hoodie")
             if (parts := INSTANT.fullmatch(file.path))
         )
         leases = len({one.request.path for one in self.proxy.conditional if LEASES in one.request.path})
-        return Ended(done.state.value, done.exit_code, found.drop_columns(changing), instants, leases)
+        return Ended(done.state.value, done.exit_code, found, instants, leases)
+
+
+Placed = Callable[[str, str], Place]
+
+
+@contextmanager
+def places(files: Files, servers: Servers) -> Iterator[Placed]:
+    """A context in which a table is placed on a server, for one of ALL_COMMANDS, behind a proxy of its own."""
+    with ExitStack() as stack:
+
+        def at(server: str, command: str) -> Place:
+            bucket = servers.bucket(server)
+            proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
+            return Place(files, bucket, proxy, ALL_COMMANDS[command])
+
+        yield at
+
+
+def rows_in(storage: Storage) -> pa.Table:
+    """What readers see of a table, as a new process does, without the columns that say who wrote it."""
+    shared_cache().forget()
+    found = merged_rows_of(open_snapshot(storage, SystemClock()))
+    return found.drop_columns([name for name in found.column_names if name.startswith("_hoodie_commit")])
+
+
+def made_table(path: Path, upserts: int) -> hudi_services.Table:
+    """A new merge-on-read table of two inserts and so many upserts."""
+    table = create(path, table_type="MERGE_ON_READ")
+    for number in range(2):
+        table.bulk_insert(rows(range(10 * number, 10 * number + 10), 1), options=ALONE)
+    for number in range(upserts):
+        table.upsert(rows(range(10 * (number % 2), 10 * (number % 2) + 1), 2 + number), options=ALONE)
+    return table
 
 
 def made_files(folder: Path) -> Files:
     """The files of a merge-on-read table of seven writes, which is made in `folder`."""
-    table = create(folder / "table", table_type="MERGE_ON_READ")
-    for number in range(2):
-        table.bulk_insert(rows(range(10 * number, 10 * number + 10), 1), options=ALONE)
-    for number in range(5):
-        table.upsert(rows(range(10 * (number % 2), 10 * (number % 2) + 1), 2 + number), options=ALONE)
+    made_table(folder / "table", 5)
     storage = open_storage(str(folder / "table"))
     return {file.path: storage.read(file.path) for file in storage.list_tree("")}
 

@@ -1,14 +1,17 @@
 """A storage that dies: after a number of writes, everything fails, as if the process had been killed."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.storage import Storage
+from hudi_services.storage import FileInfo, Storage
+from hudi_services.stores.base import BaseStorage
 from hudi_services.stores.local import LocalStorage
 
 from .shares import share
@@ -18,26 +21,43 @@ class Killed(BaseException):
     """Not an Exception: no handler of ours may swallow it."""
 
 
-class FaultyStorage(LocalStorage):
-    """Local storage that lets `writes` changes through; the next one does not happen, and nothing works after it."""
+@dataclass
+class Life:
+    """How many files a process may still write, and what it has written; None: all, or those up to the first whose path
+    has the pattern `last`."""
 
-    def __init__(self, url: str, writes: int | None = None) -> None:
-        super().__init__(url)
-        self.left = writes
-        self.log: list[str] = []
+    left: int | None = None
+    last: str | None = None
+    log: list[str] = field(default_factory=list)
 
-    def _write(self, what: str, path: str) -> None:
-        self._alive()
+    def write(self, what: str, path: str) -> None:
+        """Raise Killed for the write that the process does not live to see."""
+        self.check()
         if self.left == 0:
             self.left = -1
             raise Killed(f"{what} {path}")
         if self.left is not None:
             self.left -= 1
         self.log.append(f"{what} {path}")
+        if self.last is not None and re.search(self.last, path):
+            self.left = 0
 
-    def _alive(self) -> None:
-        if self.left == -1:
+    @property
+    def is_over(self) -> bool:
+        return self.left == -1
+
+    def check(self) -> None:
+        if self.is_over:
             raise Killed("dead already")
+
+
+class Mortal(BaseStorage):
+    """The part of a storage that writes files, as long as its process lives."""
+
+    life: Life
+
+    def _write(self, what: str, path: str) -> None:
+        self.life.write(what, path)
 
     def create(self, path: str, data: bytes) -> None:
         self._write("create", path)
@@ -65,13 +85,40 @@ class FaultyStorage(LocalStorage):
         self._write("write", path)
         return super().open_output(path)
 
+    def move(self, source: str, target: str) -> None:
+        self._write("move", source)
+        super().move(source, target)
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        self.life.check()
+        return super().list_dir(path)
+
+
+class FaultyStorage(Mortal, LocalStorage):
+    """Local storage that lets `writes` changes through; the next one does not happen, and nothing works after it."""
+
+    def __init__(self, url: str, writes: int | None = None) -> None:
+        super().__init__(url)
+        self.life = Life(writes)
+
+    @property
+    def left(self) -> int | None:
+        return self.life.left
+
+    @left.setter
+    def left(self, writes: int | None) -> None:
+        self.life.left = writes
+
+    @property
+    def log(self) -> list[str]:
+        return self.life.log
+
+    def _alive(self) -> None:
+        self.life.check()
+
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._alive()
         return super().read(path, limit)
-
-    def list_dir(self, path: str) -> Any:
-        self._alive()
-        return super().list_dir(path)
 
     def list_new(self, path: str, known: AbstractSet[str]) -> Any:
         self._alive()
@@ -83,10 +130,6 @@ class FaultyStorage(LocalStorage):
 
     def elsewhere(self, url: str) -> "Storage":
         return _Elsewhere(url, self)
-
-    def move(self, source: str, target: str) -> None:
-        self._write("move", source)
-        super().move(source, target)
 
 
 class _Elsewhere(LocalStorage):

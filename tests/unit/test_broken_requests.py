@@ -11,7 +11,7 @@ from hudi_services.limits import MIB
 from hudi_services.storage import Storage
 
 from ..servers.breaking_proxy import CUT, LOST, LOST_AS_500, Asked, Break, BreakingProxy, breaking_proxy, refused
-from ..servers.started import ATOMIC, Servers, deep_on
+from ..servers.started import ON_ATOMIC, Servers, deep_on
 
 pytestmark = pytest.mark.threads
 
@@ -19,7 +19,7 @@ NEVER_DONE = (refused(500), refused(503))
 lost = pytest.mark.parametrize("how", [LOST, LOST_AS_500], ids=["dropped", "500"])
 
 
-@pytest.fixture(params=["moto", *(pytest.param(server, marks=deep_on(server)) for server in ATOMIC)])
+@pytest.fixture(params=["moto", *ON_ATOMIC])
 def server(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

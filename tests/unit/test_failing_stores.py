@@ -2,19 +2,17 @@
 
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hudi_services.stores import object_client
 
-from ..servers.breaking_proxy import breaking_proxy
 from ..servers.started import Servers, deep_on
 from ..servers.toxiproxy import toxiproxy
 from ..servers.weather import WEATHERS
-from .broken_runs import ALL_COMMANDS, Files, Place, made_files
+from .broken_runs import ALL_COMMANDS, Files, Place, Placed, made_files, places
 
 pytestmark = pytest.mark.threads
 
@@ -25,8 +23,6 @@ _FOR_A_FAILURE = 3
 """Requests that one which failed may cost: it is made again, or is read back, or what it belongs to begins anew."""
 _BY_TIME = 12
 """Requests of a run that takes longer: looks at leases that were looked at too long ago."""
-
-Placed = Callable[[str, str], Place]
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +35,8 @@ def placed(files: Files, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> I
     """Places a table on a server, for a command; half a second without a byte is a stall."""
     monkeypatch.setattr(object_client, "STALL_SECONDS", STALL)
     monkeypatch.setattr(object_client, "_SLOWEST", 1 << 30)
-    with ExitStack() as stack:
-
-        def at(server: str, command: str) -> Place:
-            bucket = servers.bucket(server)
-            proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
-            return Place(files, bucket, proxy, ALL_COMMANDS[command])
-
-        yield at
+    with places(files, servers) as found:
+        yield found
 
 
 def check(place: Place, weather: str, seed: int) -> None:

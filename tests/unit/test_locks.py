@@ -22,7 +22,7 @@ from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
 from ..servers.moto import moto
-from ..servers.started import ATOMIC, Servers, deep_on
+from ..servers.started import ON_ATOMIC, Servers
 from .dict_storage import registered
 
 QUICK = LockWait(wait_millis=100, retry_wait_millis=10)
@@ -37,10 +37,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield bucket.endpoint
 
 
-ON_SERVERS = [pytest.param(server, marks=deep_on(server)) for server in ATOMIC]
-
-
-@pytest.fixture(params=["local", "moto", *ON_SERVERS])
+@pytest.fixture(params=["local", "moto", *ON_ATOMIC])
 def storage(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Storage:
     if request.param == "local":
         return open_storage(str(tmp_path))
@@ -108,7 +105,7 @@ def test_the_document_of_a_storage_lock(storage: Storage) -> None:
         assert document(storage)["owner"] != held["owner"]
 
 
-@pytest.mark.parametrize("server", ["moto", *ON_SERVERS])
+@pytest.mark.parametrize("server", ["moto", *ON_ATOMIC])
 def test_storage_locks_exclude_each_other(server: str, servers: Servers, tmp_path: Path) -> None:
     exclude_each_other(StorageBasedProvider(), servers.bucket(server).open(tmp_path.name))
 

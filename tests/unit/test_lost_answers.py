@@ -7,20 +7,17 @@ answer to that one lost: it ends as if nothing had happened.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from hudi_services.errors import HudiServicesError
 
-from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, Rule, breaking_proxy
-from ..servers.started import ATOMIC, Servers, deep_on
-from .broken_runs import COMMANDS, LEASES, Files, Place, made_files, same
+from ..servers.breaking_proxy import LOST, LOST_AS_500, Asked, Break, Rule
+from ..servers.started import ON_ATOMIC, Servers, deep_on
+from .broken_runs import COMMANDS, LEASES, Files, Place, Placed, made_files, places, same
 
 pytestmark = pytest.mark.threads
-
-Placed = Callable[[str, str], Place]
 
 
 def losing(number: int, how: Break) -> Rule:
@@ -50,14 +47,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 @pytest.fixture
 def placed(files: Files, servers: Servers) -> Iterator[Placed]:
     """Places a table on a server, for a command."""
-    with ExitStack() as stack:
-
-        def at(server: str, command: str) -> Place:
-            bucket = servers.bucket(server)
-            proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
-            return Place(files, bucket, proxy, COMMANDS[command])
-
-        yield at
+    with places(files, servers) as found:
+        yield found
 
 
 def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> None:
@@ -75,7 +66,7 @@ def check(place: Place, hows: Sequence[Break], number: int = 0, of: int = 1) -> 
     assert not failed, "\n".join([f"{len(failed)} of {len(cases)}", *failed])
 
 
-on_servers = pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+on_servers = pytest.mark.parametrize("server", ON_ATOMIC)
 
 
 @on_servers

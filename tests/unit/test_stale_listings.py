@@ -1,24 +1,18 @@
 """Listings that are behind, which no store of today gives: a run may give up with a sentence, and loses no row."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
-from hudi_services.clock import SystemClock
 from hudi_services.commit import lease
 from hudi_services.commit.conflicts import WriterAtWork
 from hudi_services.errors import HudiServicesError
-from hudi_services.file_cache import shared_cache
-from hudi_services.snapshot import open_snapshot
 
-from ..servers.breaking_proxy import breaking_proxy
 from ..servers.stale_listings import Entry, StaleListings
 from ..servers.started import Servers, deep_on
-from .broken_runs import ALL_COMMANDS, Ended, Files, Place, made_files
+from .broken_runs import ALL_COMMANDS, Ended, Files, Place, Placed, made_files, places, rows_in
 from .repairs import DEAD_AT_ONCE
-from .tables import merged_rows_of
 
 pytestmark = pytest.mark.threads
 
@@ -26,8 +20,6 @@ LAG = 5.0
 """Seconds; longer than a run."""
 GIVEN_UP = (1, 4, 5)
 """Exit codes of runs that changed nothing: the store, another writer, what was written is not there."""
-
-Placed = Callable[[str, str], Place]
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +29,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 @pytest.fixture
 def placed(files: Files, servers: Servers) -> Iterator[Placed]:
-    with ExitStack() as stack:
-
-        def at(server: str, command: str) -> Place:
-            bucket = servers.bucket(server)
-            proxy = stack.enter_context(breaking_proxy(bucket.endpoint))
-            return Place(files, bucket, proxy, ALL_COMMANDS[command])
-
-        yield at
-
-
-def rows_now(place: Place) -> pa.Table:
-    shared_cache().forget()
-    found = merged_rows_of(open_snapshot(place.storage, SystemClock()))
-    return found.drop_columns([name for name in found.column_names if name.startswith("_hoodie_commit")])
+    with places(files, servers) as found:
+        yield found
 
 
 def check(place: Place, expected: Ended, before: pa.Table, share: float, seed: int) -> None:
@@ -72,7 +52,7 @@ def check(place: Place, expected: Ended, before: pa.Table, share: float, seed: i
     finally:
         place.proxy.changed = lambda _, answer: answer
         lease._given_back.clear()
-    now = rows_now(place)
+    now = rows_in(place.storage)
     assert now.equals(expected.rows) or (code in GIVEN_UP and now.equals(before)), done
     direct = place.direct()
     assert direct.validate(strict=True).ok
@@ -83,14 +63,14 @@ def check(place: Place, expected: Ended, before: pa.Table, share: float, seed: i
             # What the run has left goes away as that of a killed one.
             direct.recover(apply=True, options=DEAD_AT_ONCE)
             place.carry_out(direct)
-        assert rows_now(place).equals(expected.rows) and direct.validate(strict=True).ok
+        assert rows_in(place.storage).equals(expected.rows) and direct.validate(strict=True).ok
 
 
 @pytest.mark.parametrize("command", ALL_COMMANDS)
 @pytest.mark.parametrize("server", [pytest.param("versitygw", marks=deep_on("versitygw"))])
 def test_no_row_is_lost(server: str, command: str, placed: Placed) -> None:
     place, failed = placed(server, command), []
-    before = rows_now(place)
+    before = rows_in(place.storage)
     expected = place.run()
     for share, seed in ((1.0, 0), (0.5, 0), (0.5, 1), (0.1, 0)):
         try:
@@ -103,4 +83,4 @@ def test_no_row_is_lost(server: str, command: str, placed: Placed) -> None:
 def test_an_index_has_all_keys(placed: Placed) -> None:
     """What tasks have written is known by their results."""
     place = placed("moto", "index-bootstrap")
-    check(place, place.run(), rows_now(place), 0.5, 0)
+    check(place, place.run(), rows_in(place.storage), 0.5, 0)

@@ -17,7 +17,7 @@ from hudi_services.stores import object_client, open_storage
 from hudi_services.stores.options import StorageOptions
 
 from ..servers.breaking_proxy import Asked, Break, BreakingProxy, Rule, breaking_proxy, stalled
-from ..servers.started import ATOMIC, Servers, deep_on
+from ..servers.started import ON_ATOMIC, Servers
 
 pytestmark = pytest.mark.threads
 
@@ -31,7 +31,7 @@ BIG_BYTES = 64 * MIB
 """More than is on its way at the same time."""
 
 
-@pytest.fixture(params=["moto", *(pytest.param(server, marks=deep_on(server)) for server in ATOMIC)])
+@pytest.fixture(params=["moto", *ON_ATOMIC])
 def server(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

@@ -18,7 +18,7 @@ from hudi_services.runs.request import ValidateRequest
 from hudi_services.storage import FileInfo, StoreCapabilities
 from hudi_services.stores.local import LocalStorage
 
-from ..servers.started import ATOMIC, Servers, deep_on
+from ..servers.started import ON_ATOMIC, Servers
 from .tables import unpack
 
 pytestmark = pytest.mark.threads
@@ -136,7 +136,7 @@ def test_it_looks_only(tmp_path: Path) -> None:
         validate(ValidateRequest(base_path=str(tmp_path), repair=True, **REQUEST))
 
 
-@pytest.mark.parametrize("server", [pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+@pytest.mark.parametrize("server", ON_ATOMIC)
 def test_real_stores_keep_them(servers: Servers, server: str) -> None:
     storage = servers.bucket(server).open("check")
     report = validate(ValidateRequest(base_path=storage.root, **REQUEST), storage)

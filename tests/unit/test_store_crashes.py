@@ -28,30 +28,26 @@ from hudi_services.stores import open_storage
 from hudi_services.stores.options import StorageOptions, Value
 
 from ..servers.hdfs import hdfs_server
-from ..servers.started import ATOMIC, Servers, deep_on
-from .dying_storage import Life, dying
-from .faulty_storage import Killed
+from ..servers.started import ATOMIC, ON_ATOMIC, Servers, deep_on
+from . import broken_runs
+from .broken_runs import ALONE, EACH_COMMIT, Files, compact_twice, made_table, rows_in
+from .dying_storage import dying
+from .faulty_storage import Killed, Life
 from .repairs import NO_HEARTBEAT
 from .request_scenarios import rows
-from .rides import FILTERS, create
-from .tables import merged_rows_of
+from .rides import FILTERS
 from .test_time_limit import SECONDS, Clock, clock
 
 __all__ = ["clock"]
 
 pytestmark = pytest.mark.threads
 
-ALONE = {"hoodie.table.services.enabled": "false"}
-EACH_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
 KEEP_ONE = {"hoodie.clean.commits.retained": "1"}
 SINGLE = {
     "hoodie.clustering.plan.strategy.class": "single_file",
     "hoodie.clustering.plan.strategy.sort.columns": "id",
 }
-LOCKED = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.clean.failed.writes.policy": "LAZY",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+LOCKED = broken_runs.LOCKED | {
     "hoodie.write.lock.storage.validity.timeout.secs": "10",
     "hoodie.write.lock.storage.renew.interval.secs": "1",
     "hoodie.write.num.retries.on.conflict.failures": "50",
@@ -59,8 +55,6 @@ LOCKED = {
 STORES = (*ATOMIC, "hdfs")
 EACH = {"versitygw": 3, "azurite": 5, "gcs": 5, "hdfs": 24}
 """A run is killed at each of so many writes: at few where writes take long, and on each store at others."""
-
-Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -91,9 +85,7 @@ class Place:
 
     def rows(self) -> pa.Table:
         """What readers see, without the columns that say who wrote it."""
-        shared_cache().forget()
-        found = merged_rows_of(self.snapshot)
-        return found.drop_columns([name for name in found.column_names if name.startswith("_hoodie_commit")])
+        return rows_in(self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +96,11 @@ class Deed:
     prepared: Callable[[hudi_services.Table], Any] = lambda table: None
 
 
-def _compact_twice(table: hudi_services.Table) -> None:
-    for stamp in (20, 21):
-        table.upsert(rows(range(1), stamp), options=ALONE)
-        table.compact(options=EACH_COMMIT)
-
-
 DEEDS = {
     "write": Deed(lambda table: table.upsert(rows(range(5, 7), 30), options=ALONE)),
     "execute": Deed(lambda table: table.execute_clustering(), lambda table: table.plan_clustering(options=SINGLE)),
     "compact": Deed(lambda table: table.execute_compaction(), lambda table: table.plan_compaction(options=EACH_COMMIT)),
-    "clean": Deed(lambda table: table.clean(options=KEEP_ONE), _compact_twice),
+    "clean": Deed(lambda table: table.clean(options=KEEP_ONE), compact_twice),
 }
 
 
@@ -130,12 +116,7 @@ class Made:
 
     @classmethod
     def of(cls, deed: Deed, folder: Path) -> "Made":
-        table = create(folder, table_type="MERGE_ON_READ")
-        for number in range(2):
-            table.bulk_insert(rows(range(10 * number, 10 * number + 10), 1), options=ALONE)
-        for number in range(4):
-            table.upsert(rows(range(10 * (number % 2), 10 * (number % 2) + 1), 2 + number), options=ALONE)
-        deed.prepared(table)
+        deed.prepared(made_table(folder, 4))
         place, life = Place(str(folder), {}), Life()
         storage, before = place.storage, place.rows()
         files = {file.path: storage.read(file.path) for file in storage.list_tree("")}
@@ -159,7 +140,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=[pytest.param(server, marks=deep_on(server)) for server in STORES])
+@pytest.fixture(params=[*ON_ATOMIC, pytest.param("hdfs", marks=deep_on("hdfs"))])
 def server(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

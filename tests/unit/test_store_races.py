@@ -16,7 +16,7 @@ from hudi_services.storage import Storage
 
 from ..servers.breaking_proxy import LOST, LOST_AS_500, breaking_proxy
 from ..servers.bucket import Bucket
-from ..servers.started import ATOMIC, Servers, deep_on
+from ..servers.started import ON_ATOMIC, Servers
 
 pytestmark = pytest.mark.threads
 
@@ -86,7 +86,7 @@ class Course:
     count: int
 
 
-@pytest.fixture(params=[pytest.param(server, marks=deep_on(server)) for server in ATOMIC])
+@pytest.fixture(params=ON_ATOMIC)
 def bucket(request: pytest.FixtureRequest, servers: Servers) -> Bucket:
     return servers.bucket(request.param)
 
