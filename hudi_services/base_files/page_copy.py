@@ -8,7 +8,7 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any
@@ -120,9 +120,9 @@ def _constant_facts(file_name: str, rows: int) -> ChunkFacts:
     return ChunkFacts(rows, file_name.encode(), file_name.encode(), 0)
 
 
-def can_be_copied(reader: BaseFileReader) -> bool:
-    """Whether every codec of the file is known here."""
-    return all(codec_numbered(c.codec) is not None for group in reader.row_groups for c in group.columns)
+def can_be_copied(codecs: Iterable[int]) -> bool:
+    """Whether all codecs of a row group, by their numbers in the footer, are known here."""
+    return all(codec_numbered(one) is not None for one in codecs)
 
 
 def needs_recoding(reader: BaseFileReader, codec: str) -> bool:

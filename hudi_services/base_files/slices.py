@@ -48,6 +48,29 @@ class StoredRowGroup:
     def rows(self) -> int:
         return self.facts.num_rows
 
+    @property
+    def compressed_bytes(self) -> int:
+        return self.facts.compressed_bytes
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        return self.facts.uncompressed_bytes
+
+    @property
+    def encoded(self) -> dict[tuple[str, ...], int]:
+        """The uncompressed bytes of each leaf."""
+        return {chunk.path: chunk.uncompressed_bytes for chunk in self.facts.columns}
+
+    @property
+    def codecs(self) -> frozenset[int]:
+        """The codecs of its chunks, by their numbers in the footer."""
+        return frozenset(chunk.codec for chunk in self.facts.columns)
+
+    @property
+    def created_by(self) -> str:
+        """The writer that the footer of its file names."""
+        return self.reader.created_by
+
     def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
         """Its first rows, as a sample; the arguments are those of `BaseFileReader.pieces`."""
         pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
@@ -369,16 +392,6 @@ class BaseFileSlice(BaseFileReader):
 
     def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
         return complete_stats(self, complete) if complete else super().column_stats()
-
-
-def shared_dictionary_columns(readers: Sequence[SliceReader]) -> frozenset[str]:
-    """String columns to read as dictionaries from all of `readers`, whose rows go into one file."""
-    return frozenset.intersection(*(r.dictionary_columns for r in readers)) if readers else frozenset()
-
-
-def shared_plain_leaves(readers: Sequence[SliceReader]) -> frozenset[str]:
-    """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
-    return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
 
 
 @dataclass(frozen=True, slots=True)

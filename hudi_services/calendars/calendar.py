@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ..errors import UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
@@ -58,6 +59,10 @@ class FileCalendar:
     schema: FileSchema
     row_groups: Sequence[RowGroup] | None = None
     is_converted: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What a calendar needs of the row groups is known before it is sent, and they are large.
+        return {**self.__dict__, "of_leaves": self.of_leaves, "row_groups": None}
 
     @property
     def is_marked(self) -> bool:

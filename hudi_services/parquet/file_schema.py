@@ -226,7 +226,8 @@ class FileSchema:
         return hash(self._encoded)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (FileSchema, (self.root,))
+        # Files of a task share one, and so do those of all tasks where their outlines meet.
+        return (_shared_by_root, (self.root,))
 
     @cached_property
     def _encoded(self) -> bytes:
@@ -289,6 +290,10 @@ class FileSchema:
 def _shared(schema: FileSchema) -> FileSchema:
     """The schema that came first of those that are equal to `schema`."""
     return schema
+
+
+def _shared_by_root(root: Node) -> FileSchema:
+    return _shared(FileSchema(root))
 
 
 def arrow_schema(schema: FileSchema) -> pa.Schema:

@@ -4,12 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..base_files.file_writer import FILE_NAME_COLUMN
-from ..base_files.slices import (
-    SliceReader,
-    StoredRowGroup,
-    shared_dictionary_columns,
-    shared_plain_leaves,
-)
+from ..base_files.slice_outline import SliceForm
+from ..base_files.slices import SliceReader, StoredRowGroup
 from ..parquet.file_schema import FileSchema
 from ..rows.conservation import Checksum, check_file_names, checksum
 
@@ -26,12 +22,14 @@ class Columns:
     """Leaves (dotted paths) to write without dictionary."""
 
     @classmethod
-    def of(cls, target: FileSchema, readers: Sequence[SliceReader], *, meta_fields: bool) -> "Columns":
-        """The columns of the rows of `readers` in new files with the schema `target`."""
+    def of(cls, target: FileSchema, slices: Sequence[SliceForm], *, meta_fields: bool) -> "Columns":
+        """The columns of the rows of `slices`, if any, in new files with the schema `target`."""
         # In tables without meta fields the column of file names is empty, and stays so.
         made = (FILE_NAME_COLUMN,) if meta_fields and target.column(FILE_NAME_COLUMN) else ()
         kept = tuple(name for name in target.columns if name not in made)
-        return cls(kept, made, shared_dictionary_columns(readers), shared_plain_leaves(readers))
+        dictionary = frozenset.intersection(*(one.dictionary_columns for one in slices)) if slices else frozenset()
+        # A dictionary that did not pay in one of them will not pay in their union.
+        return cls(kept, made, dictionary, frozenset().union(*(one.plain_leaves for one in slices)))
 
     def checksum(self, new: SliceReader, groups: Iterable[StoredRowGroup], at_once: int) -> Checksum:
         """The checksum of the rows of row groups of a new file; `at_once` as for `BaseFileReader.pieces`.

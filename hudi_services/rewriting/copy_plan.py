@@ -2,11 +2,11 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..base_files.file_writer import CREATED_BY
 from ..base_files.page_copy import can_be_copied, joint_writer
-from ..base_files.slices import Segment, SliceReader
+from ..base_files.slice_outline import SegmentSizes, SliceSizes
 from ..parquet.file_schema import FileSchema
 from ..rows.file_sizing import Piece, files_needed
 from .task import Part, RewriteTask
@@ -21,10 +21,18 @@ _UNEVEN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
-    """Which rows go into which new file: row groups that are copied, and rows that are merged and encoded."""
+class PlannedSegment:
+    """A segment, by its number in the group, and whether it is copied as it is stored."""
 
-    files: tuple[tuple[Segment, ...], ...]
+    number: int
+    is_copied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """Which segments go into which new file: row groups that are copied, and rows that are merged and encoded."""
+
+    files: tuple[tuple[PlannedSegment, ...], ...]
     created_by: str
     """The writer that the new footers name."""
     decoded: str | None
@@ -33,69 +41,70 @@ class CopyPlan:
 
 def copy_plan(
     task: RewriteTask,
-    readers: Sequence[SliceReader],
+    slices: Sequence[SliceSizes],
     target: FileSchema,
-    segments: Sequence[Segment],
+    segments: Sequence[SegmentSizes],
     pieces: Sequence[Piece],
 ) -> CopyPlan | str:
     """How to copy the group, or the reason why all its rows must be decoded; `pieces` are its `segments`, weighed."""
     if task.sort:
         return "sorted"
-    if any(reader.is_rebased for reader in readers):
+    if any(one.is_rebased for one in slices):
         return "two calendars"
-    if any(reader.schema != target for reader in readers):
+    if any(one.schema != target for one in slices):
         return "schemas differ"
     wanted = task.settings.row_group_bytes
     if all(one.stored is None for one in segments):
         return "log files" if segments else "no rows"
-    segments = _with_small_ones(segments, wanted // _SMALLEST_PART)
-    sources = [one.stored for one in segments if one.stored is not None]
+    planned = _planned(segments, wanted // _SMALLEST_PART)
+    kept = [segments[one.number].stored for one in planned if one.is_copied]
+    sources = [one for one in kept if one is not None]
     is_merged = len(sources) < len(segments)
     if not sources:
         return "small row groups"
-    files = {source.reader for source in sources}
-    created_by = joint_writer({file.created_by for file in files}.union([CREATED_BY] if is_merged else []))
+    created_by = joint_writer({one.created_by for one in sources}.union([CREATED_BY] if is_merged else []))
     if created_by is None:
         return "different parquet writers"
-    if not all(can_be_copied(file) for file in files):
+    if not can_be_copied(frozenset.union(*(one.codecs for one in sources))):
         return "unknown codec"
-    sizes = [source.facts.uncompressed_bytes for source in sources]
+    sizes = [one.uncompressed_bytes for one in sources]
     if sum(sizes) * _SMALLEST_PART < wanted * len(sizes):
         return "small row groups"
     if max(sizes) > wanted * _LARGEST_TIMES:
         return "large row groups"
-    if max(source.facts.compressed_bytes for source in sources) > task.memory.stored:
+    if max(one.compressed_bytes for one in sources) > task.memory.stored:
         return "row groups too large for the memory"
-    count = files_needed(len(task.file_ids), pieces, readers, task.settings)
-    cut = _cut(segments, [weight for _, weight in pieces], count)
+    count = files_needed(len(task.file_ids), pieces, slices, task.settings)
+    cut = _cut(planned, [weight for _, weight in pieces], count)
     if cut is None:
         return "large row groups"
     return CopyPlan(cut, created_by, "log files in some row groups" if is_merged else None)
 
 
-def part_plan(part: Part, segments: Sequence[Segment]) -> CopyPlan | str:
+def part_plan(part: Part) -> CopyPlan | str:
     """How to copy one new file of a divided group, as was decided for all of it."""
     if part.copied is None:
         return part.decoded or "divided"
-    pairs = zip(segments, part.copied.segments, strict=True)
-    file = tuple(one if is_copied else replace(one, stored=None) for one, is_copied in pairs)
+    file = tuple(PlannedSegment(number, is_copied) for number, is_copied in enumerate(part.copied.segments))
     return CopyPlan((file,), part.copied.created_by, part.decoded)
 
 
-def _with_small_ones(segments: Sequence[Segment], smallest: int) -> list[Segment]:
+def _planned(segments: Sequence[SegmentSizes], smallest: int) -> list[PlannedSegment]:
     """The segments, where row groups of less than `smallest` bytes right before rows that are encoded are not copied.
 
     They are encoded together: otherwise each write of a few rows to a file would leave one more small row group.
     """
-    found = list(segments)
+    found = [PlannedSegment(number, one.stored is not None) for number, one in enumerate(segments)]
     for at in range(len(found) - 1, 0, -1):
-        stored = found[at - 1].stored
-        if found[at].stored is None and stored is not None and stored.facts.uncompressed_bytes < smallest:
-            found[at - 1] = replace(found[at - 1], stored=None)
+        stored = segments[at - 1].stored
+        if not found[at].is_copied and stored is not None and stored.uncompressed_bytes < smallest:
+            found[at - 1] = PlannedSegment(at - 1, False)
     return found
 
 
-def _cut(segments: Sequence[Segment], weights: Sequence[float], count: int) -> tuple[tuple[Segment, ...], ...] | None:
+def _cut(
+    segments: Sequence[PlannedSegment], weights: Sequence[float], count: int
+) -> tuple[tuple[PlannedSegment, ...], ...] | None:
     """`segments` in `count` runs of about equal weight; None when row groups are too large for even runs."""
     ends = [0.0, *itertools.accumulate(weights)]
     total = ends[-1]

@@ -1,7 +1,10 @@
 """Rewriting a group by copying row groups into the new files as they are; rows that log records touch are merged."""
 
+from dataclasses import replace
+
+from ..base_files.slices import Segment
 from ..rows.memory import copy_peak, decoding_peak
-from .copy_plan import CopyPlan
+from .copy_plan import CopyPlan, PlannedSegment
 from .group import Group
 from .group_writer import GroupEstimate, GroupWriter
 
@@ -13,9 +16,14 @@ class CopyingWriter(GroupWriter):
         super().__init__(group)
         self._plan = plan
         self.decoded = plan.decoded
+        self._files = [[self._segment(one) for one in file] for file in plan.files]
+
+    def _segment(self, planned: PlannedSegment) -> Segment:
+        found = self.group.segments[planned.number]
+        return found if planned.is_copied else replace(found, stored=None)
 
     def write(self) -> None:
-        for segments in self._plan.files:
+        for segments in self._files:
             with self.group.copied_file(sum(one.rows for one in segments), self._plan.created_by) as file:
                 for one in segments:
                     if one.stored is not None:
@@ -26,13 +34,13 @@ class CopyingWriter(GroupWriter):
 
     def estimate(self) -> GroupEstimate:
         weighed = iter(self.group.weighed)
-        sizes = self.group.sizes([[next(weighed) for _ in file] for file in self._plan.files])
+        sizes = self.group.sizes([[next(weighed) for _ in file] for file in self._files])
         return GroupEstimate(self.group.rows, sizes, self._peak(), self.decoded, False)
 
     def _peak(self) -> int:
         task, readers = self.group.task, self.group.readers
-        segments = [one for file in self._plan.files for one in file]
-        largest = max(one.stored.facts.compressed_bytes for one in segments if one.stored is not None)
+        segments = [one for file in self._files for one in file]
+        largest = max(one.stored.compressed_bytes for one in segments if one.stored is not None)
         merged = sum(one.rows for one in segments if one.stored is None)
         if not merged:
             return copy_peak(largest, len(readers))

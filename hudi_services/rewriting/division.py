@@ -1,32 +1,43 @@
 """Dividing a group into parts: each new file is a task of its own, so that several cores share the group.
 
-Whoever divides opens the group once, and decides all that needs all of its files: the form of the new files, which row
-groups are copied, and where each new file begins. A part reads its own slices alone. Rows of a row group that two new
-files share are decoded by both parts, and counted by the one that writes them. A slice with log files is merged as a
-whole, so that it is in one part.
+Tasks open the slices, and count the rows of those that have log files; their outlines decide all that needs all files
+of the group: the form of the new files, which row groups are copied, and where each new file begins. A part reads its
+own slices alone. Rows of a row group that two new files share are decoded by both parts, and counted by the one that
+writes them. A slice with log files is merged as a whole, so that it is in one part.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ..base_files.row_selection import Numbers
-from ..base_files.slices import Segment
+from ..base_files.slice_outline import SegmentOutline, SliceOutline
 from ..file_names import new_file_id
 from ..model import FileSlice
 from ..options.value_types import is_code
 from ..packing import pack
-from ..rows.file_sizing import footer_bytes, segments_of
+from ..rows.file_sizing import (
+    Written,
+    even_cuts,
+    files_needed,
+    footer_bytes,
+    sampled_slices,
+    segments_of,
+    weighed_slices,
+    written_sample,
+)
 from .copy_plan import CopyPlan, copy_plan
-from .data_skipping import ColumnBounds
+from .data_skipping import ColumnBounds, joined_bounds
 from .execution_strategies import execution_called
-from .group import Group
+from .inputs import opened, with_form
 from .rewrite import skipping_bounds
 from .task import Copied, GroupForm, Part, RewriteTask
 
+_SURVEYED_BYTES = 128 << 20
+"""Bytes of old files that one task opens, at most; it reads little more of them than their footers."""
 _SOURCE_BYTES = 32 << 20
 """Bytes of old files that one task reads and divides by key, about at most."""
 _NEAR = 0.01
@@ -67,82 +78,139 @@ def may_divide(task: RewriteTask) -> bool:
     return is_several and is_ours
 
 
-def divided(task: RewriteTask, digest: str) -> GroupParts | GroupSources:
-    """The parts of a group, whose digest is given. Raises as `rewrite_group` for inputs that cannot be read."""
-    group = Group(task)
+@dataclass(frozen=True, slots=True)
+class SurveyTask:
+    """Some slices of a group, in the order of the group; `group` has no others.
+
+    `sampled`: as `sampled_slices`, by their numbers among these.
+    """
+
+    group: RewriteTask
+    sampled: Mapping[int, int]
+
+    @classmethod
+    def of_group(cls, task: RewriteTask) -> "list[SurveyTask]":
+        """The tasks of all slices of a group; they are the same, however many cores there are."""
+        sampled = {} if task.sort else sampled_slices(len(task.slices))
+        found, first = [], 0
+        for some in pack(task.slices, lambda one: one.size, _SURVEYED_BYTES):
+            own = {at - first: most for at, most in sampled.items() if first <= at < first + len(some)}
+            found.append(cls(replace(task, slices=tuple(some)), own))
+            first += len(some)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The outlines of some slices, the samples of some of them, and the bounds of their sort columns."""
+
+    slices: tuple[SliceOutline, ...]
+    written: tuple[Written, ...]
+    bounds: tuple[ColumnBounds, ...]
+
+
+def survey(task: SurveyTask, write_token: str) -> Survey:
+    """Open slices of a group that is to be divided. Raises as `rewrite_group` for inputs that cannot be read."""
+    group = task.group
+    readers = opened(group)
+    slices: list[SliceOutline] = []
+    for reader in readers:
+        slices.append(SliceOutline.of(reader))
+        # A merge that counts the rows holds log records.
+        reader.release()
+    settings, at_once = group.settings, group.memory.stored
+    written = [written_sample(readers[at], most, settings.codec, at_once) for at, most in task.sampled.items()]
+    return Survey(tuple(slices), tuple(written), skipping_bounds(group, readers, ()))
+
+
+def divided(task: RewriteTask, digest: str, surveys: Sequence[Survey]) -> GroupParts | GroupSources:
+    """The parts of a group, whose digest is given, by the surveys of its slices. Raises UnsupportedTable."""
+    group = _GroupOutline(task, digest, [one for some in surveys for one in some.slices])
     if task.sort:
-        bounds, sources = skipping_bounds(task, group.readers, ()), tuple(_sources(group, digest))
-        return GroupSources(digest, group.form, sources, group.bytes, footer_bytes(group.readers), bounds)
-    plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
+        bounds, sources = joined_bounds(some.bounds for some in surveys), tuple(_sources(group))
+        return GroupSources(digest, group.form, sources, group.bytes, footer_bytes(group.slices), bounds)
+    pieces = weighed_slices(group.slices, task.settings.codec, (one for some in surveys for one in some.written))
+    plan = copy_plan(task, group.slices, group.form.target, group.segments, pieces)
     if isinstance(plan, CopyPlan):
-        ends = np.cumsum([sum(one.rows for one in file) for file in plan.files])
+        ends = np.cumsum([sum(group.segments[one.number].rows for one in file) for file in plan.files])
     else:
-        ends = _near_ends(group, np.cumsum(group.cuts(group.pieces)))
-    if len(ends) < 2 or _in_merged(group, ends).any() or not (np.diff(ends, prepend=0) > 0).all():
+        count = files_needed(len(task.file_ids), pieces, group.slices, task.settings)
+        ends = group.near_ends(np.cumsum(even_cuts(pieces, count)))
+    if len(ends) < 2 or group.in_merged(ends).any() or not (np.diff(ends, prepend=0) > 0).all():
         return GroupParts((task,))
     windows = enumerate(pairwise([0, *ends.tolist()]))
-    parts = [_part(group, digest, plan, number, start, end) for number, (start, end) in windows]
+    parts = [_part(group, plan, number, start, end) for number, (start, end) in windows]
     return GroupParts(tuple(parts), group.rows, group.bytes)
 
 
-def _sources(group: Group, digest: str) -> Iterator[RewriteTask]:
+class _GroupOutline:
+    """A group by the outlines of its slices. Rows are numbered in the order of the slices."""
+
+    def __init__(self, task: RewriteTask, digest: str, slices: list[SliceOutline]) -> None:
+        self.task = task
+        self.digest = digest
+        self.slices, self.form = with_form(task, slices)
+        self.segments = segments_of(self.slices)
+        self.bytes = sum(one.size for one in self.slices)
+        self.firsts: Numbers = np.cumsum([0, *(one.num_rows for one in self.slices)])
+        """The number of the first row of each slice, and the number of all rows."""
+        self.rows = int(self.firsts[-1])
+
+    def near_ends(self, cuts: Numbers) -> Numbers:
+        """The `cuts` (numbers of rows); those near the end of a row group, or of a merged slice, are moved there."""
+        ends = np.cumsum([0, *(one.rows for one in self.segments)])
+        ends = ends[~self.in_merged(ends)]
+        near = ends[np.abs(ends[None, :] - cuts[:, None]).argmin(axis=1)]
+        most = np.where(self.in_merged(cuts), _UNEVEN, _NEAR) * self.rows / max(1, len(cuts))
+        return np.where(np.abs(near - cuts) <= most, near, cuts)
+
+    def in_merged(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Whether each row has rows of its slice before it, and the slice has log files."""
+        firsts = self.firsts
+        at = np.minimum(np.searchsorted(firsts, rows, "right") - 1, len(self.slices) - 1)
+        has_logs = np.array([bool(one.log_files) for one in self.task.slices])
+        found: npt.NDArray[np.bool_] = has_logs[at] & (rows > firsts[at]) & (rows < firsts[at + 1])
+        return found
+
+
+def _sources(group: _GroupOutline) -> Iterator[RewriteTask]:
     """Parts of the old rows: some row groups of slices that follow each other, or one slice with log files."""
     task, number = group.task, 0
 
     def part(slices: Sequence[FileSlice], size: int, start: int = 0, rows: int | None = None) -> RewriteTask:
         nonlocal number
         number += 1
-        of = Part(digest, number - 1, group.form, "sorted", start, rows, bytes=size)
+        of = Part(group.digest, number - 1, group.form, "sorted", start, rows, bytes=size)
         return replace(task, slices=tuple(slices), part=of)
 
-    pairs = zip(task.slices, group.readers, strict=True)
+    pairs = zip(task.slices, group.slices, strict=True)
     for has_logs, some in groupby(pairs, key=lambda pair: bool(pair[0].log_files)):
         if has_logs:
-            yield from (part([one], one.size) for one, _ in some)
+            yield from (part([one], outline.size) for one, outline in some)
             continue
-        segments = [(one, segment) for one, reader in some for segment in segments_of([reader])]
-        for packed in pack(segments, lambda item: item[1].stored_bytes, _SOURCE_BYTES):
-            begin, slices = packed[0][1], list(dict.fromkeys(one for one, _ in packed))
-            size = sum(segment.stored_bytes for _, segment in packed)
-            yield part(slices, size, _rows_before(begin), sum(segment.rows for _, segment in packed))
+        for packed in pack(_placed(some), lambda item: item[2].stored_bytes, _SOURCE_BYTES):
+            slices = list(dict.fromkeys(one for one, _, _ in packed))
+            size = sum(segment.stored_bytes for _, _, segment in packed)
+            yield part(slices, size, packed[0][1], sum(segment.rows for _, _, segment in packed))
 
 
-def _rows_before(segment: Segment) -> int:
-    """The number of rows of its slice that come before those of a segment."""
-    return sum(one.rows for one in takewhile(lambda other: other.index != segment.index, segments_of([segment.slice])))
+def _placed(slices: Iterable[tuple[FileSlice, SliceOutline]]) -> Iterator[tuple[FileSlice, int, SegmentOutline]]:
+    """The segments of some slices, each with its slice, and the number of rows before it in the slice."""
+    for one, outline in slices:
+        before = 0
+        for segment in segments_of([outline]):
+            yield one, before, segment
+            before += segment.rows
 
 
-def _part(group: Group, digest: str, plan: CopyPlan | str, number: int, start: int, end: int) -> RewriteTask:
+def _part(group: _GroupOutline, plan: CopyPlan | str, number: int, start: int, end: int) -> RewriteTask:
     task, copied, decoded = group.task, None, plan if isinstance(plan, str) else plan.decoded
     if isinstance(plan, CopyPlan):
-        copied = Copied(tuple(one.stored is not None for one in plan.files[number]), plan.created_by)
-    firsts = _firsts(group)
+        copied = Copied(tuple(one.is_copied for one in plan.files[number]), plan.created_by)
+    firsts = group.firsts
     wanted = np.flatnonzero((firsts[:-1] < end) & (firsts[1:] > start))
     slices = tuple(task.slices[at] for at in wanted)
     share = group.bytes * (end - start) // max(1, group.rows)
-    part = Part(digest, number, group.form, decoded, start - int(firsts[wanted[0]]), end - start, copied, share)
+    part = Part(group.digest, number, group.form, decoded, start - int(firsts[wanted[0]]), end - start, copied, share)
     file_id = task.file_ids[number] if number < len(task.file_ids) else new_file_id()
     return replace(task, slices=slices, file_ids=(file_id,), part=part)
-
-
-def _firsts(group: Group) -> Numbers:
-    """The number of the first row of each slice, and the number of all rows."""
-    return np.cumsum([0, *(reader.num_rows for reader in group.readers)])
-
-
-def _near_ends(group: Group, cuts: Numbers) -> Numbers:
-    """The `cuts` (numbers of rows); those near the end of a row group, or of a merged slice, are moved there."""
-    ends = np.cumsum([0, *(one.rows for one in group.segments)])
-    ends = ends[~_in_merged(group, ends)]
-    near = ends[np.abs(ends[None, :] - cuts[:, None]).argmin(axis=1)]
-    most = np.where(_in_merged(group, cuts), _UNEVEN, _NEAR) * group.rows / max(1, len(cuts))
-    return np.where(np.abs(near - cuts) <= most, near, cuts)
-
-
-def _in_merged(group: Group, rows: Numbers) -> npt.NDArray[np.bool_]:
-    """Whether each row has rows of its slice before it, and the slice has log files."""
-    firsts = _firsts(group)
-    at = np.minimum(np.searchsorted(firsts, rows, "right") - 1, len(group.readers) - 1)
-    has_logs = np.array([bool(one.log_files) for one in group.task.slices])
-    found: npt.NDArray[np.bool_] = has_logs[at] & (rows > firsts[at]) & (rows < firsts[at + 1])
-    return found

@@ -31,7 +31,7 @@ def sort_and_size(group: Group) -> GroupWriter:
     """The writer of this program: it copies the row groups of a group where it can; for a part that is decided."""
     task = group.task
     if task.part is not None:
-        plan = part_plan(task.part, group.segments)
+        plan = part_plan(task.part)
     else:
         plan = copy_plan(task, group.readers, group.target, group.segments, group.pieces)
     return DecodingWriter(group, plan) if isinstance(plan, str) else CopyingWriter(group, plan)

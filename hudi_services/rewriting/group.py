@@ -23,15 +23,18 @@ from ..rows.conservation import Checksum
 from ..rows.file_output import CHECK, Stopwatch
 from ..rows.file_sizing import (
     Piece,
+    Written,
     cut_segments,
     even_cuts,
     files_needed,
     needs_no_cut,
     overhead_bytes,
+    sampled_slices,
     segments_of,
     stored_row_groups,
     unweighed,
-    weighed_readers,
+    weighed_slices,
+    written_sample,
 )
 from .counted import CountedSlice
 from .inputs import open_group
@@ -121,7 +124,12 @@ class Group:
     def weighed(self) -> list[Piece]:
         """The segments of a group that is not sorted, each with its bytes in the new files."""
         with self.clock.phase("cut"):
-            return weighed_readers(self.readers, self.task.settings.codec, self.task.memory.stored)
+            return weighed_slices(self.readers, self.task.settings.codec, self._written)
+
+    @property
+    def _written(self) -> Iterator[Written]:
+        for at, most in sampled_slices(len(self.readers)).items():
+            yield written_sample(self.readers[at], most, self.task.settings.codec, self.task.memory.stored)
 
     def files_needed(self, pieces: Sequence[Piece]) -> int:
         """The number of new files, by all rows in weighed `pieces`."""

@@ -6,9 +6,11 @@ would refuse after it has read the footers and the headers of log blocks; values
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..base_files.file_writer import writer_options
 from ..base_files.footer_entries import footer_entries
+from ..base_files.slice_outline import SliceForm
 from ..base_files.slices import SliceReader, SliceSource
 from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..concurrency import at_once
@@ -23,6 +25,8 @@ from .columns import Columns
 from .task import GroupForm, RewriteTask
 
 _OPENED_AT_ONCE = 4
+Form = TypeVar("Form", bound=SliceForm)
+"""Open slices, or their outlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,14 @@ class TableColumns:
         computed = frozenset(index.column for index in indexes)
         return cls(table.storage.root, table.schema, table.config.dropped_columns, computed)
 
-    def target(self, readers: Sequence[SliceReader]) -> tuple[FileSchema, TableSchema | None]:
+    def target(self, slices: Sequence[SliceForm]) -> tuple[FileSchema, TableSchema | None]:
         """The one schema of the new files, and the table's in the form that files have; None without one.
 
         Raises UnsupportedTable when the schemas of the old files do not fit together.
         """
-        columns = {column for reader in readers for column in reader.schema.columns}
+        columns = {column for one in slices for column in one.schema.columns}
         table = self.schema and self.schema.for_files(columns, self.dropped)
-        return resolve_target([SourceSchema(r.path, r.schema) for r in readers], table), table
+        return resolve_target([SourceSchema(one.path, one.schema) for one in slices], table), table
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +67,43 @@ class OpenGroup:
 
 def open_group(task: RewriteTask) -> OpenGroup:
     """Open the old files of the group, or of its part. Raises CorruptFile, UnsupportedTable and StorageError."""
-    # Few at a time: each holds the end of its file, and the memory of the task is limited.
-    readers = at_once(task.inputs.open, task.slices, _OPENED_AT_ONCE)
+    readers = opened(task)
     if task.part is not None:
         form = task.part.form
         return OpenGroup([reader.gregorian() for reader in readers] if form.one_calendar else readers, form)
     if task.appended is None:
-        target, table = TableColumns(task.storage.root, task.table_schema, task.dropped_columns).target(readers)
-    else:
-        target, table = task.appended.after(readers[0])
-        readers.append(task.appended.opened(readers[0], target))
-    gregorian = _in_one_calendar(readers, target)
-    one_calendar, readers = gregorian is not readers, gregorian
-    key_values = calendar_metadata([reader.calendar for reader in readers], target)
-    key_values |= footer_entries([reader.key_values for reader in readers], target, table)
-    columns = Columns.of(target, readers, meta_fields=task.meta_fields)
-    return OpenGroup(readers, GroupForm(target, key_values, columns, one_calendar))
+        return OpenGroup(*with_form(task, readers))
+    target, table = task.appended.after(readers[0])
+    return OpenGroup(*_with_form(task, [*readers, task.appended.opened(readers[0], target)], target, table))
 
 
-def _in_one_calendar(readers: list[SliceReader], target: FileSchema) -> list[SliceReader]:
-    if have_two_calendars([reader.calendar for reader in readers], target):
-        return [reader.gregorian() for reader in readers]
-    return readers
+def opened(task: RewriteTask) -> list[SliceReader]:
+    """The slices of the task, open, in their order. Raises CorruptFile, UnsupportedTable and StorageError."""
+    # Few at a time: each holds the end of its file, and the memory of the task is limited.
+    return at_once(task.inputs.open, task.slices, _OPENED_AT_ONCE)
+
+
+def with_form(task: RewriteTask, slices: list[Form]) -> tuple[list[Form], GroupForm]:
+    """All slices of a group in one calendar, and the form of its new files. Raises UnsupportedTable."""
+    target, table = TableColumns(task.storage.root, task.table_schema, task.dropped_columns).target(slices)
+    return _with_form(task, slices, target, table)
+
+
+def _with_form(
+    task: RewriteTask, slices: list[Form], target: FileSchema, table: TableSchema | None
+) -> tuple[list[Form], GroupForm]:
+    gregorian = _in_one_calendar(slices, target)
+    one_calendar, slices = gregorian is not slices, gregorian
+    key_values = calendar_metadata([one.calendar for one in slices], target)
+    key_values |= footer_entries([one.key_values for one in slices], target, table)
+    columns = Columns.of(target, slices, meta_fields=task.meta_fields)
+    return slices, GroupForm(target, key_values, columns, one_calendar)
+
+
+def _in_one_calendar(slices: list[Form], target: FileSchema) -> list[Form]:
+    if have_two_calendars([one.calendar for one in slices], target):
+        return [one.gregorian() for one in slices]
+    return slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +130,12 @@ def fitting(
     StorageError where a file cannot be looked at.
     """
     given = list(slices)
-    opened = list(zip(given, at_once(lambda one: _opened(source, one, columns.computed), given), strict=True))
-    missing = {id(one) for one, found in opened if isinstance(found, NotFound)}
+    pairs = list(zip(given, at_once(lambda one: _opened(source, one, columns.computed), given), strict=True))
+    missing = {id(one) for one, found in pairs if isinstance(found, NotFound)}
     unfit = [
-        Unfit(one, found) for one, found in opened if isinstance(found, HudiServicesError) and id(one) not in missing
+        Unfit(one, found) for one, found in pairs if isinstance(found, HudiServicesError) and id(one) not in missing
     ]
-    good = [(one, found) for one, found in opened if not isinstance(found, HudiServicesError)]
+    good = [(one, found) for one, found in pairs if not isinstance(found, HudiServicesError)]
     # Newest first, as a task has them.
     good.sort(key=lambda pair: pair[0].base_instant, reverse=True)
     if good and _problem([reader for _, reader in good], columns) is not None:

@@ -77,7 +77,7 @@ def sample_source(task: SampleTask, write_token: str) -> KeySample | None:
         keys.append(plain(take_table(table, at)))
         numbers.append(first_number(group.task) + seen + at)
         seen += table.num_rows
-    size = sum(one.facts.compressed_bytes for one in group.stored) + group.merged_bytes
+    size = sum(one.compressed_bytes for one in group.stored) + group.merged_bytes
     found = KeySample(pa.concat_tables(keys), np.concatenate(numbers), step, size)
     if not task.whole:
         return found

@@ -6,7 +6,7 @@ rewritten.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 
@@ -22,7 +22,7 @@ from ..file_names import new_file_id
 from ..rows.conservation import Checksum
 from ..rows.file_output import Stopwatch
 from ..rows.key_ranges import KeyRanges
-from .division import GroupParts, GroupSources, divided
+from .division import GroupParts, GroupSources, Survey, divided
 from .exchange import Exchange, Labelled, SortedGroup, write_range
 from .inputs import open_group
 from .outputs import new_slice
@@ -47,14 +47,20 @@ def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     return result
 
 
-def divide_once(task: RewriteTask, write_token: str) -> GroupParts | GroupSources:
-    """The parts of a group; the group itself where it is finished, or has no parts. Raises as `rewrite_group`."""
-    digest = _digest(task)
-    if task.resumes:
-        with suppress(HudiServicesError):
-            read_checkpoint(task.storage, task.instant, digest)
-            return GroupParts((task,))
-    return divided(task, digest)
+def has_checkpoint(task: RewriteTask) -> bool:
+    """Whether an earlier attempt has finished the group, by its checkpoint alone."""
+    if not task.resumes:
+        return False
+    try:
+        read_checkpoint(task.storage, task.instant, _digest(task))
+    except HudiServicesError:
+        return False
+    return True
+
+
+def parts_of(task: RewriteTask, surveys: Sequence[Survey]) -> GroupParts | GroupSources:
+    """The parts of a group, or the group itself where it has none. Raises as `divided`."""
+    return divided(task, _digest(task), surveys)
 
 
 def sorted_group(task: RewriteTask, of: GroupSources, ranges: KeyRanges, first: int) -> SortedGroup:

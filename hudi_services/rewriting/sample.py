@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
-from ..rows.file_sizing import LeafPath, compressed_bytes, shares_of
+from ..base_files.slice_outline import LeafPath
+from ..rows.file_sizing import compressed_bytes, shares_of
 from ..rows.sorting import RowSorter
 from .group import Group
 
@@ -55,8 +56,8 @@ def sample_of(group: Group, row_groups: int = _SAMPLED_ROW_GROUPS) -> Sample:
     for at in np.unique(np.linspace(0, len(stored) - 1, min(len(stored), row_groups)).astype(int)):
         one = stored[at]
         taken = add(one.first_piece(target, dictionary, task.memory.stored))
-        for chunk in one.facts.columns:
-            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + chunk.uncompressed_bytes * taken / one.rows
+        for path, bytes_of in one.encoded.items():
+            encoded[path] = encoded.get(path, 0.0) + bytes_of * taken / one.rows
     for reader in group.readers:
         if not reader.stored and reader.num_rows:
             pieces = reader.tables(target=target, dictionary=dictionary, at_once=task.memory.stored)

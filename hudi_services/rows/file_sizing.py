@@ -8,23 +8,27 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..base_files.file_writer import writer_options
+from ..base_files.slice_outline import LeafPath, Segmented, SegmentSizes, SliceSizes, StoredSizes
 from ..base_files.slices import Segment, SliceReader, StoredRowGroup
 from ..parquet.compression import codec_called
 from .external_sort import OrderedRows, plain
 from .settings import FileSettings
 
-LeafPath = tuple[str, ...]
+Sizes = TypeVar("Sizes", bound=SegmentSizes)
+"""A segment, or its outline."""
 WriterOptions = Mapping[str, Any]
 """Options of pyarrow's writer of parquet files."""
 Piece = tuple[int, float]
 """Consecutive rows: their number, and about how many bytes they need together (their weight)."""
+Written = Mapping[LeafPath, tuple[int, int]]
+"""Some rows that were written in another codec: for each leaf its uncompressed bytes before, and its bytes after."""
 
 _PIECES_OF_A_FILE = 16
 _WEIGHED_PART = 8
@@ -39,9 +43,9 @@ def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
     return [group for reader in readers for group in reader.stored if group.rows]
 
 
-def segments_of(readers: Iterable[SliceReader]) -> list[Segment]:
+def segments_of(slices: "Iterable[Segmented[Sizes]]") -> list[Sizes]:
     """The segments in order, without row groups that have no rows."""
-    return [one for reader in readers for one in reader.segments if one.rows or one.stored is None]
+    return [one for some in slices for one in some.segments if one.rows or one.stored is None]
 
 
 def cut_segments(segments: Iterable[Segment], start: int, rows: int) -> list[Segment]:
@@ -58,32 +62,42 @@ def cut_segments(segments: Iterable[Segment], start: int, rows: int) -> list[Seg
     return found
 
 
-def unweighed(readers: Iterable[SliceReader]) -> list[Piece]:
-    """The pieces of `weighed_readers` where no weight is needed."""
-    return [(one.rows, 1.0) for one in segments_of(readers)]
+def unweighed(slices: Iterable[SliceSizes]) -> list[Piece]:
+    """The pieces of `weighed_slices` where no weight is needed."""
+    return [(one.rows, 1.0) for one in segments_of(slices)]
 
 
-def weighed_readers(readers: Sequence[SliceReader], codec: str, at_once: int) -> list[Piece]:
-    """The segments of unsorted slices, weighed; `codec` and `at_once` as for `weighed_row_groups`."""
-    weights = iter(weighed_row_groups(stored_row_groups(readers), codec, at_once))
+def weighed_slices(slices: Iterable[SliceSizes], codec: str, written: Iterable[Written]) -> list[Piece]:
+    """The segments of slices that are not sorted, each with its bytes in `codec`, about.
+
+    `written`: the samples of those that `sampled_slices` names; they tell for each leaf how well `codec` compresses.
+    """
+    shares, number = _shares(written), codec_called(codec).number
+
+    def weighed(segment: SegmentSizes) -> Piece:
+        stored = segment.stored
+        if stored is None or not shares or stored.codecs == {number}:
+            return segment.rows, float(segment.stored_bytes)
+        return segment.rows, compressed_bytes(stored, shares)
+
     return [
-        next(weights) if reader.stored else (one.rows, float(one.stored_bytes))
-        for reader in readers
-        for one in segments_of([reader])
+        weighed(one) if some.stored else (one.rows, float(one.stored_bytes))
+        for some in slices
+        for one in segments_of([some])
     ]
 
 
-def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) -> float:
+def compressed_bytes(group: StoredSizes, shares: Mapping[LeafPath, float]) -> float:
     """The bytes of a row group when each column is compressed to its share of the encoded bytes."""
-    return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in group.facts.columns)
+    return sum(size * shares.get(path, 1.0) for path, size in group.encoded.items())
 
 
-def overhead_bytes(readers: Sequence[SliceReader], settings: FileSettings, rows: int) -> int:
+def overhead_bytes(readers: Sequence[SliceSizes], settings: FileSettings, rows: int) -> int:
     """About how many bytes a new file of `rows` rows has outside its pages: footer, page indexes, bloom filter."""
     return footer_bytes(readers) + bloom_bytes(settings, rows)
 
 
-def footer_bytes(readers: Sequence[SliceReader]) -> int:
+def footer_bytes(readers: Sequence[SliceSizes]) -> int:
     """About how many bytes the footer and the page indexes of a new file have."""
     others = sum(reader.overhead_bytes for reader in readers)
     return others // max(1, sum(len(reader.stored) for reader in readers))
@@ -94,7 +108,7 @@ def bloom_bytes(settings: FileSettings, rows: int) -> int:
     return 0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows)
 
 
-def files_needed(planned: int, pieces: Sequence[Piece], readers: Sequence[SliceReader], settings: FileSettings) -> int:
+def files_needed(planned: int, pieces: Sequence[Piece], readers: Sequence[SliceSizes], settings: FileSettings) -> int:
     """The number of new files: as planned, or more where the files would be too large."""
     if needs_no_cut(readers, planned, settings):
         return planned
@@ -128,7 +142,7 @@ def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
     return [int(rows) for rows in np.diff(cuts)]
 
 
-def needs_no_cut(readers: Iterable[SliceReader], planned: int, settings: FileSettings) -> bool:
+def needs_no_cut(readers: Iterable[SliceSizes], planned: int, settings: FileSettings) -> bool:
     """Whether all rows fit into the one planned file, however well they compress."""
     return planned < 2 and sum(reader.encoded_bytes for reader in readers) <= settings.file_bytes
 
@@ -145,29 +159,42 @@ def weighed(sections: Iterable[OrderedRows], rows: int, files: int, options: Wri
     return pieces
 
 
-def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> list[Piece]:
-    """The row groups in order, each with its bytes in `codec`.
+def sampled_slices(count: int) -> dict[int, int]:
+    """The slices, of `count`, of which some rows are read and written to know what a codec does with them.
 
-    With another codec than before, some row groups are read and written in memory; `at_once` as for `pieces`.
+    By number; each with the most row groups that are read of it.
     """
+    found = range(0, count, max(1, count // _MOST_READ, min(count, _WEIGHED_PART)))
+    return dict.fromkeys(found, -(-_MOST_READ // max(1, len(found))))
+
+
+def written_sample(reader: SliceReader, most: int, codec: str, at_once: int) -> Written:
+    """What the first rows of some row groups, `most` of them, become in `codec`.
+
+    {} where a slice has this codec, or must be merged. `at_once` as for `BaseFileReader.pieces`.
+    """
+    stored = [one for one in reader.stored if one.rows]
     number = codec_called(codec).number
-    if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
-        return [(group.rows, group.facts.compressed_bytes) for group in groups]
-    shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec, at_once)
-    return [(group.rows, compressed_bytes(group, shares)) for group in groups]
+    found: dict[LeafPath, tuple[int, int]] = {}
+    if all(one.codecs == {number} for one in stored):
+        return found
+    options = writer_options(reader.schema, reader.full_path, codec, reader.plain_leaves)
+    for group in stored[:: max(1, len(stored) // most, min(len(stored), _WEIGHED_PART))]:
+        part = group.first_piece(reader.schema, reader.dictionary_columns, at_once)
+        for (path, size), written in zip(group.encoded.items(), _written(part, options), strict=True):
+            before, after = found.get(path, (0, 0))
+            found[path] = before + size * part.num_rows // group.rows, after + written
+    return found
 
 
-def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[LeafPath, float]:
-    """The compressed share of the encoded bytes, by column."""
+def _shares(samples: Iterable[Written]) -> dict[LeafPath, float]:
+    """The compressed share of the encoded bytes, by leaf."""
     before: Counter[LeafPath] = Counter()
     after: Counter[LeafPath] = Counter()
-    for group in groups:
-        reader = group.reader
-        options = writer_options(reader.schema, reader.full_path, codec, reader.plain_leaves)
-        part = group.first_piece(reader.schema, reader.dictionary_columns, at_once)
-        for chunk, size in zip(group.facts.columns, _written(part, options), strict=True):
-            before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
-            after[chunk.path] += size
+    for sample in samples:
+        for path, (encoded, written) in sample.items():
+            before[path] += encoded
+            after[path] += written
     return {path: after[path] / max(1, size) for path, size in before.items()}
 
 

@@ -1,7 +1,8 @@
 """The tasks of groups that are rewritten: a group is one task, or several where cores would be idle otherwise.
 
 A group is divided only where that makes the whole plan end earlier: with as many groups as cores, or more, none is.
-Then an engine has nothing to do but what it had without parts; a divided group costs one more look at its footers.
+Then an engine has nothing to do but what it had without parts; a divided group costs one more look at its footers,
+which tasks share, too.
 """
 
 import heapq
@@ -9,11 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..concurrency import at_once
 from ..engine import Engine
-from ..rewriting.division import GroupParts, GroupSources, may_divide
+from ..rewriting.division import GroupParts, GroupSources, SurveyTask, may_divide, survey
 from ..rewriting.exchange import Exchange, SortedGroup, send_rows
 from ..rewriting.key_sample import SampleTask, ranges_of, sample_source
-from ..rewriting.resume import divide_once, rewrite_once, sorted_group, write_once
+from ..rewriting.resume import has_checkpoint, parts_of, rewrite_once, sorted_group, write_once
 from ..rewriting.rewrite import RewriteResult, of_parts
 from ..rewriting.task import RewriteTask
 from ..rewriting.time_limit import TimedTask, has_time, rewrite_in_time
@@ -39,12 +41,10 @@ def rewrite_groups(
     engine: Engine, groups: Sequence[RewriteTask], progress: Progress, end: float | None = None
 ) -> Rewritten:
     """Rewrite all groups; no more than have time until `end` (epoch seconds). Raises the first error of a task."""
-    chosen = _to_divide(groups, engine.cores)
-    chosen_groups = [groups[at] for at in chosen]
-    divisions = engine.map(divide_once, chosen_groups, "divide groups", _unseen) if chosen else []
-    sources = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupSources)}
+    divisions = _divided(engine, groups)
+    sources = {at: one for at, one in divisions.items() if isinstance(one, GroupSources)}
     found, tasks = _sorted_by_tasks(engine, groups, sources, progress, end) if sources else ({}, 0)
-    parts = {at: one for at, one in zip(chosen, divisions, strict=True) if isinstance(one, GroupParts)}
+    parts = {at: one for at, one in divisions.items() if isinstance(one, GroupParts)}
     alone = {at: (group,) for at, group in enumerate(groups) if at not in parts and at not in sources}
     left = dict(sorted({**alone, **{at: one.tasks for at, one in parts.items()}}.items()))
     flat = [task for some in left.values() for task in some]
@@ -54,6 +54,16 @@ def rewrite_groups(
         if len(done) == len(some):
             found[at] = done[0] if len(done) == 1 else of_parts(done, parts[at].bytes, parts[at].rows)
     return Rewritten(found, tasks + len(flat))
+
+
+def _divided(engine: Engine, groups: Sequence[RewriteTask]) -> dict[int, GroupParts | GroupSources]:
+    """The groups that are divided, by number; those that an earlier attempt has finished are not."""
+    chosen = _to_divide(groups, engine.cores)
+    finished = at_once(lambda at: has_checkpoint(groups[at]), chosen)
+    tasks = {at: SurveyTask.of_group(groups[at]) for at, done in zip(chosen, finished, strict=True) if not done}
+    flat = [task for some in tasks.values() for task in some]
+    surveys = iter(engine.map(survey, flat, "look at the groups to divide", _unseen) if flat else [])
+    return {at: parts_of(groups[at], [next(surveys) for _ in some]) for at, some in tasks.items()}
 
 
 def _mapped(

@@ -17,7 +17,7 @@ from hudi_services.parquet.footer import read_footer
 from hudi_services.rewriting.copy_plan import CopyPlan, copy_plan
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
-from hudi_services.rows.file_sizing import segments_of, stored_row_groups, weighed_row_groups
+from hudi_services.rows.file_sizing import segments_of, weighed_slices, written_sample
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.schema.table_schema import META_COLUMNS
@@ -46,7 +46,8 @@ def planned(task: RewriteTask) -> CopyPlan | str:
 
 
 def plan_of(task: RewriteTask, readers: list[BaseFileSlice]) -> CopyPlan | str:
-    pieces = weighed_row_groups(stored_row_groups(readers), task.settings.codec, task.memory.stored)
+    written = [written_sample(one, 1, task.settings.codec, task.memory.stored) for one in readers]
+    pieces = weighed_slices(readers, task.settings.codec, written)
     return copy_plan(task, readers, readers[0].schema, segments_of(readers), pieces)
 
 

@@ -1,5 +1,6 @@
 """A group in parts, each of which is a task: its rows, their order and files are those of one task."""
 
+import pickle
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,8 +21,8 @@ from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.jobs import clustering
 from hudi_services.local_pieces import LocalPieces
 from hudi_services.rewriting import division, exchange
-from hudi_services.rewriting.division import GroupParts
-from hudi_services.rewriting.resume import divide_once, rewrite_once
+from hudi_services.rewriting.division import GroupParts, GroupSources, SurveyTask, survey
+from hudi_services.rewriting.resume import parts_of, rewrite_once
 from hudi_services.rewriting.rewrite import RewriteResult, of_parts
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
@@ -62,6 +63,12 @@ def write(folder: Path, name: str, rows: int, seed: int, **options: object) -> N
     pq.write_table(pa.table({**meta, **columns}), folder / name, **options)
 
 
+def parts_by_surveys(task: RewriteTask) -> GroupParts | GroupSources:
+    """As the tasks of an engine do it, which send what they find."""
+    surveys = [survey(pickle.loads(pickle.dumps(one)), "0-0-1") for one in SurveyTask.of_group(task)]
+    return parts_of(task, pickle.loads(pickle.dumps(surveys)))
+
+
 def rows_of(task: RewriteTask, result: RewriteResult) -> list[pa.Table]:
     """The rows of each new file, without the names of files."""
     found = []
@@ -93,7 +100,7 @@ def test_parts_are_the_files_of_one_task(
     slices = slices_in(storage, *names)
     task = RewriteTask(storage, INSTANT, "", *slices, ids, (), "LINEAR", None, (), True, form, resumes=False)
     whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
-    found = divide_once(task, "0-0-1")
+    found = parts_by_surveys(task)
     assert isinstance(found, GroupParts)
     if len(found.tasks) == 1:
         assert len(whole.files) < 2 or found.tasks == (task,)
@@ -111,7 +118,7 @@ def test_parts_are_the_files_of_one_task(
         with pytest.raises(CheckFailed):
             of_parts(wrong, found.bytes, found.rows)
     # The parts that an earlier attempt has finished are taken over, by whoever divides the group again.
-    again = divide_once(replace(task, resumes=True), "0-0-3")
+    again = parts_by_surveys(replace(task, resumes=True))
     assert isinstance(again, GroupParts)
     assert [rewrite_once(part, "9-9-9").taken_over for part in again.tasks] == [True] * len(parts)
 
@@ -121,6 +128,7 @@ def small_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group_tasks, "_LEAST_BYTES", 1)
         patch.setattr(division, "_SOURCE_BYTES", 8_000)
+        patch.setattr(division, "_SURVEYED_BYTES", 20_000)
         patch.setattr(exchange, "_SENT_BYTES", 20_000)
         yield
 
