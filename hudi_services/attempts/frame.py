@@ -9,6 +9,7 @@ published with the commit (`late_plan`), or none. What differs by that is in its
 """
 
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +19,7 @@ from ..commit.markers import Marker
 from ..commit.new_files import NewFiles
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
-from ..commit.transaction import Transaction, publish
+from ..commit.transaction import Transaction, ask, publish
 from ..errors import HudiServicesError, PartlyDone
 from ..rollback.execution import roll_back
 from ..snapshot import Snapshot
@@ -122,7 +123,8 @@ class AttemptFrame:
         action = f"commit {self.files.instant}"
         # A plan is no write, and the time of a staged attempt may be that of a write of others.
         own = self.instant.ts if self._plan is None else ""
-        with self._transaction.section(action, plan=self._plan, own=own, completes=self._what) as current:
+        asks = partial(ask, draft)
+        with self._transaction.section(action, plan=self._plan, own=own, completes=self._what, asks=asks) as current:
             placed = self._placed(current, draft)
             table, instant = placed.table, placed.draft.instant
             watched = table if self._late is None else self._late.watched(table, instant)

@@ -80,6 +80,8 @@ class WriteAttempt(AttemptFrame):
                 self._give_up_claim(current)
                 ts = self._claim_later(ts, times)
                 current.check_held()
+            # It was written while the lock was taken and the table was looked at.
+            self._transaction.beating()
             self._requested_at = uptime()
             self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
             self._what = f"the {self._operation} {ts}"

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..clock import uptime
 from ..concurrency import at_once
@@ -35,6 +36,7 @@ def critical_section(
     beside_writers: bool = False,
     commits: bool = True,
     left: list[str] | None = None,
+    asks: Callable[[], None] | None = None,
 ) -> Iterator[Snapshot]:
     """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
 
@@ -42,7 +44,7 @@ def critical_section(
     `conflicts.prospect`. `completes` names the change that is complete when the body ends. `beside_writers`: the action
     changes nothing that writers use, and is not refused while they are at work. An action that does not write to the
     metadata table (`commits`) takes a look at it just before for the present. `left` gets the paths of old files of the
-    lease, for a caller that deletes more.
+    lease, for a caller that deletes more. `asks` is called under the lock, while the table is looked at.
 
     The table's `check_held` raises ConflictError when the lease of the table, the lock, or the caller's own `lease` was
     lost.
@@ -55,7 +57,7 @@ def critical_section(
     lock = settings.lock.lock(table.storage, wait)
     try:
         holds = 0.0 if commits else ANSWERS_HOLD_SECONDS
-        with _locked(table, action, lock, wait, lease, left, holds) as (hold, current):
+        with _locked(table, action, lock, wait, lease, left, holds, asks) as (hold, current):
             current = replace(current, check_held=hold.check, stored=StorageLister(current.storage))
             _refuse(current, settings, plan=plan, own=own, repairs=repairs, beside_writers=beside_writers)
             yield current
@@ -108,6 +110,7 @@ def _locked(
     lease: Lease | None,
     left: list[str] | None,
     holds: float,
+    asks: Callable[[], None] | None,
 ) -> Iterator[tuple["_Hold", Snapshot]]:
     """Our lease of the table and Hudi's lock, and the table as it is then.
 
@@ -118,7 +121,7 @@ def _locked(
         own = Lease(table.storage, TABLE_LEASE, action, seconds, wait.on_wait, confirmed=False, left=left)
         with own, lock:
             hold = _Hold(lock, own, lease)
-            current, is_ours = refresh_beside(table, hold.begin, holds=holds)
+            current, is_ours = refresh_beside(table, partial(hold.begin, asks), holds=holds)
             if is_ours:
                 yield hold, current
                 return
@@ -136,10 +139,14 @@ class _Hold:
         self._seen = -math.inf
         """When the look of the beginning was asked for, by `uptime`; it stands for the first check after it."""
 
-    def begin(self) -> bool:
-        """Confirm the lease of the table; whether it is ours. `check` tells when another one was lost."""
+    def begin(self, asks: Callable[[], None] | None) -> bool:
+        """Confirm the lease of the table; whether it is ours. `check` tells when another one was lost.
+
+        `asks` is called at the same time.
+        """
         asked = uptime()
-        stored = stored_leases(self._own.storage)
+        looks: list[Callable[[], Any]] = [partial(stored_leases, self._own.storage), *([] if asks is None else [asks])]
+        stored, *_ = at_once(lambda look: look(), looks)
         if not self._own.confirm(stored):
             return False
         try:

@@ -6,8 +6,8 @@ table as it is then. A service may add classes of its own.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
 
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..errors import CheckFailed, ConflictError
@@ -34,6 +34,14 @@ class Expectation(Protocol):
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError, NeedsRecovery or CheckFailed when the condition does not hold, and StorageError."""
+
+
+@runtime_checkable
+class AskingExpectation(Expectation, Protocol):
+    """A condition that needs answers of the storage alone: it asks while the table is looked at under the lock."""
+
+    def ask(self) -> None:
+        """Ask for what `check` needs. Raises StorageError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +79,32 @@ class FilesStored:
     sentence: ClassVar[str] = "every new file is stored as it was written"
     storage: Storage
     stats: Sequence[WriteStat]
+    is_alone: bool = False
+    """Whether no other expectation lists the folders of the files: then they are asked for early."""
+    asked: dict[str, int | None] = field(default_factory=dict, compare=False, repr=False)
+    """The sizes of the files that were asked for under the lock that is held now; None for one that is not there."""
+
+    def ask(self) -> None:
+        many = self._many
+        self._ask([stat.path for stat in self.stats if self.is_alone and stat.partition not in many])
+
+    def _ask(self, paths: Sequence[str]) -> None:
+        found = at_once(self.storage.head, paths, SHORT_REQUESTS)
+        self.asked.update((path, None if file is None else file.size) for path, file in zip(paths, found, strict=True))
+
+    @property
+    def _many(self) -> set[str]:
+        new = Counter(stat.partition for stat in self.stats)
+        return {partition for partition, count in new.items() if count > _ASKED_FOR}
 
     def check(self, current: Snapshot) -> None:
-        new = Counter(stat.partition for stat in self.stats)
         # Staged files are elsewhere.
         lister = current.stored if self.storage is current.storage else StorageLister(self.storage)
-        many = {partition for partition, count in new.items() if count > _ASKED_FOR or lister.has(partition)}
+        many = self._many.union(stat.partition for stat in self.stats if lister.has(stat.partition))
         lister.load(sorted(many))
         few = [stat.path for stat in self.stats if stat.partition not in many]
-        sizes = {file.path: file.size for file in at_once(self.storage.head, few, SHORT_REQUESTS) if file is not None}
+        self._ask([path for path in few if path not in self.asked])
+        sizes = {path: self.asked.pop(path) for path in few}
         for partition in many:
             sizes |= {path_in(partition, name): size for name, size in lister.files(partition).items()}
         for stat in self.stats:

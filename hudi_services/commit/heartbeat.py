@@ -1,6 +1,7 @@
 """The heartbeat file of an attempt, as Hudi's writers write it (HoodieHeartbeatClient)."""
 
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from ..errors import StorageError
 from ..paths import TABLE_FOLDER
@@ -20,18 +21,30 @@ class Heartbeat:
         self._interval = interval_seconds
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._first: Future[None] | None = None
         self._is_ours = False
 
     def start(self) -> None:
+        """Begin to write; `begun` must be called before anybody may look for the file."""
         self._is_ours = True
-        self._storage.put(self._path, b"")
+        pool = ThreadPoolExecutor(1)
+        self._first = pool.submit(self._storage.put, self._path, b"")
+        pool.shutdown(wait=False)
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
+
+    def begun(self) -> None:
+        """Wait until the file is there. Raises StorageError."""
+        if self._first is not None:
+            self._first.result()
 
     def stop(self) -> None:
         if self._thread is None:
             return
         self._stop.set()
+        if self._first is not None:
+            # Otherwise the file could come after it was deleted.
+            wait([self._first])
         self._thread.join()
         self._thread = None
 

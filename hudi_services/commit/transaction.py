@@ -25,6 +25,7 @@ from .checkpoints import delete_checkpoints
 from .conflicts import TakenOver
 from .critical_section import critical_section, look
 from .drafts import Draft, TimesSource
+from .expectations import AskingExpectation
 from .heartbeat import Heartbeat
 from .lease import Lease
 from .markers import Marker, marker_folder
@@ -43,6 +44,11 @@ def complete(current: Snapshot, draft: Draft, times: TimesSource) -> Snapshot | 
     """
     expect(current, draft)
     return publish(current, draft, times)
+
+
+def ask(draft: Draft) -> None:
+    """Ask for what the expectations of `draft` need of the storage. Raises StorageError."""
+    at_once(lambda one: one.ask(), [one for one in draft.expectations if isinstance(one, AskingExpectation)])
 
 
 def expect(current: Snapshot, draft: Draft) -> None:
@@ -157,9 +163,14 @@ class Transaction:
         self._table = table
 
     def beat(self, ts: str) -> None:
-        """Write heartbeats of the instant `ts` from now on, as Hudi's writers do."""
+        """Write heartbeats of the instant `ts` from now on, as Hudi's writers do; `beating` waits for the first one."""
         self._heartbeat = Heartbeat(self._table.storage, ts, self._settings.heartbeat_millis / 1000)
         self._heartbeat.start()
+
+    def beating(self) -> None:
+        """Wait until the first heartbeat is there. Raises StorageError."""
+        if self._heartbeat is not None:
+            self._heartbeat.begun()
 
     @contextmanager
     def section(
@@ -171,6 +182,7 @@ class Transaction:
         repairs: str | None = None,
         completes: str = "",
         beside_writers: bool = False,
+        asks: Callable[[], None] | None = None,
     ) -> Iterator[Snapshot]:
         """A critical section that also checks this transaction's lease; arguments as for `critical_section`."""
         with critical_section(
@@ -184,6 +196,7 @@ class Transaction:
             completes=completes,
             beside_writers=beside_writers,
             left=self._left,
+            asks=asks,
         ) as current:
             yield current
 
@@ -224,7 +237,7 @@ class Transaction:
         here does no harm.
         """
         storage, folder = self._table.storage, marker_folder(ts)
-        left = [*self._left, *(one.stored_path(ts) for one in marked)]
+        left = [*dict.fromkeys(self._left), *(one.stored_path(ts) for one in marked)]
         removals: list[Callable[[], None]] = []
         if left:
             removals.append(lambda: storage.delete_all(left, lambda count: None))

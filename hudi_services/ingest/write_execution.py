@@ -343,7 +343,7 @@ class WriteRun:
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
                 AppendedGroups(appended, seen, table.ledger.groups_in_compactions, self._settings),
-                FilesStored(table.storage, stats),
+                FilesStored(table.storage, stats, is_alone=not (replaced or before)),
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),
             schema=self._kept.schema.table,

@@ -23,8 +23,9 @@ from ..model import FileSlice
 from ..parquet.footer import Footer, using_footer
 from ..storage import Storage
 
-_AT_ONCE = 4
-"""Files whose keys are read at once."""
+_LEAST_AT_ONCE, _MOST_AT_ONCE = 4, 16
+_BYTES_AT_ONCE = 64 << 20
+"""Files whose keys are read at once: more than four where they have no more bytes together."""
 _HASH_COST = 20
 """To look a key up in a bloom filter costs about as much as to read so many keys."""
 _JAVA_DIFFERS = "[\ue000-\U0010ffff]"
@@ -55,19 +56,23 @@ def tag_keys(
     """
     if not len(keys):
         return []
-    found = at_once(partial(_tagged, storage, source, keys, by_footer, live), slices, _AT_ONCE)
+    if by_footer:
+        # On an object store the footers are most of the time, and few files are left after them.
+        possible = at_once(partial(_may_have, storage, keys), slices)
+        slices = [one for one, may_have in zip(slices, possible, strict=True) if may_have]
+    largest = max((one.size for one in slices), default=0)
+    most = min(max(_LEAST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)), _MOST_AT_ONCE)
+    found = at_once(partial(_tagged, source, keys, live), slices, most)
     tagged = [one for one in found if one.positions.size]
     return tagged if live else without_dead(source, keys, tagged)
 
 
-def _tagged(
-    storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, live: bool, file_slice: FileSlice
-) -> Tagged:
+def _may_have(storage: Storage, keys: pa.Array, file_slice: FileSlice) -> bool:
     base = file_slice.base_file
-    if by_footer and base is not None:
-        may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
-        if not may_have:
-            return Tagged(file_slice, np.zeros(0, np.int64))
+    return base is None or using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
+
+
+def _tagged(source: SliceSource, keys: pa.Array, live: bool, file_slice: FileSlice) -> Tagged:
     return Tagged(file_slice, _positions(source, keys, file_slice if live else with_deleted_keys(file_slice)))
 
 

@@ -22,12 +22,13 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, ConfigError, CorruptFile, PermissionDenied, StorageError
 from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
+from hudi_services.jobs.validate import validate
 from hudi_services.options import resolve
 from hudi_services.orphan_files.leftovers import list_uploads
 from hudi_services.orphan_files.model import OrphanKind
 from hudi_services.orphan_files.quarantine import list_quarantines
-from hudi_services.runs.report import RunState
-from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
+from hudi_services.runs.report import CheckResult, RunState
+from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest, ValidateRequest
 from hudi_services.storage import Storage
 from hudi_services.stores import hdfs_client, hdfs_replacement, open_storage
 from hudi_services.stores.hdfs_client import HdfsClient
@@ -99,6 +100,14 @@ def test_no_name_has_a_colon() -> None:
 
 
 # ---- who answers
+
+
+@on_a_server
+def test_the_check_of_the_store(store: Storage) -> None:
+    """Its contenders are processes with connections of their own."""
+    report = validate(ValidateRequest(options=resolve([]), base_path=store.root, store=True), store)
+    assert {one.result for one in report.checks} == {CheckResult.PASSED}
+    assert not store.list_tree("")
 
 
 @on_a_server

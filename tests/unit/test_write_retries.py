@@ -14,13 +14,14 @@ import hudi_services
 from hudi_services.attempts import write_attempt
 from hudi_services.commit.lease import Lease
 from hudi_services.commit.liveness import lease_name
-from hudi_services.errors import ConflictError
+from hudi_services.errors import ConflictError, StorageError
 from hudi_services.jobs import writing
 from hudi_services.options import resolve
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import WriteOperation, WriteRequest
 from hudi_services.snapshot import Snapshot
 from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.versions import VERSIONS
 
@@ -361,6 +362,27 @@ def test_another_schema_ends_the_write(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="another writer has changed the schema"):
         write(path, "upsert", rows(0, 3, "new", ts=2), storage)
     assert {row["text"].split()[0] for row in seen(path).values()} == {"other", "text"}
+
+
+class Mute(LocalStorage):
+    """No heartbeat gets through, neither the first one nor a later one."""
+
+    def put(self, path: str, data: bytes) -> None:
+        if path.startswith(".hoodie/.heartbeat/"):
+            raise StorageError(f"{self.full_path(path)}: not now")
+        super().put(path, data)
+
+
+@pytest.mark.threads
+def test_nothing_begins_without_a_heartbeat(tmp_path: Path) -> None:
+    """It is written while the lock is taken. Writers of Hudi would take a requested write without one for dead."""
+    path = tmp_path / "rides"
+    create(path).insert(rows(0, KEYS, "first"))
+    before = {file for file in path.rglob("*") if file.is_file()}
+    with pytest.raises(StorageError, match="heartbeat"):
+        write(path, "upsert", rows(0, 1, "again", ts=2), Mute(str(path)))
+    assert {file for file in path.rglob("*") if file.is_file() and ".locks" not in file.parts} <= before
+    assert write(path, "upsert", rows(0, 1, "again", ts=2)).exit_code == 0
 
 
 def test_a_file_that_is_gone_for_no_reason(tmp_path: Path) -> None:
