@@ -77,7 +77,9 @@ class Engine(Protocol):
         """A partition for each of the labels, with a table without rows, for tasks that hand tables to each other."""
 
 
-Step: TypeAlias = "Callable[[Any, Iterator[tuple[Any, pa.Table]], str], Iterator[Any]]"
+Labelled: TypeAlias = "Iterator[tuple[Any, pa.Table]]"
+"""Tables of one partition, each with its label."""
+Step: TypeAlias = "Callable[[Any, Labelled, str], Iterator[Any]]"
 """A function of a task, of the labelled tables of one partition, and of a token that begins with its number."""
 
 

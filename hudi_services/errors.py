@@ -25,6 +25,9 @@ Every message is one sentence that names the file or the key; `hint` says what t
 
 from typing import Any
 
+REPORT_IT = "nothing was committed; please report this with the plan and the files"
+"""The hint of a check that fails where none should."""
+
 
 class HudiServicesError(Exception):
     """Base of the family. `hint` says what the operator can do about it."""

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ..base_files.slices import SliceSource
 from ..codecs.java_hash import file_group_indexes
 from ..codecs.row_hash import all_row_hashes
-from ..engine import Frame, Pieces
+from ..engine import Frame, Labelled, Pieces
 from ..merging.fold import Numbers
 from ..merging.log_records import KEY
 from ..merging.rules import MergeRule
@@ -39,7 +39,7 @@ from ..writing.keys_of_files import StoredKeys, Wanted, keys_of, scope_of
 from ..writing.row_store import Place, RowStore, joined
 from ..writing.tagging import KeyRange
 from ..writing.write_index import Index
-from .frame_pieces import Labelled, divided, pieces_of, runs_of
+from .frame_pieces import divided, pieces_of, runs_of
 from .write_rows import KeepTask, Progress
 
 _FEW_KEYS, _FEW_BYTES = 500_000, 1 << 30

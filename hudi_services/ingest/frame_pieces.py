@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,6 @@ _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
 """Rows and bytes of a table that is sent to another task, about at most."""
 _DIVIDED_ROWS = 1 << 20
 """Rows that are divided at once."""
-
-Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
 
 Runs: TypeAlias = "tuple[tuple[Place, int], ...]"

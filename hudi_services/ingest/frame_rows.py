@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ..engine import Frame, Pieces, number_of
+from ..engine import Frame, Labelled, Pieces, number_of
 from ..errors import CheckFailed, NothingToDo
 from ..merging.rules import MergeRule
 from ..options import Options
@@ -34,7 +34,7 @@ from ..writing.row_store import Place, Portion, RowStore
 from ..writing.write_form import WriteForm
 from ..writing.write_index import Index
 from .frame_lookup import AssignTask, looked_up
-from .frame_pieces import Labelled, pieces_of
+from .frame_pieces import pieces_of
 from .write_rows import KeepTask, Progress
 from .write_settings import bulk_sort
 from .write_tasks import WriteTask, inserted, write_form

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..base_files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
-from ..errors import CheckFailed, CorruptFile, UnsupportedTable
+from ..errors import REPORT_IT, CheckFailed, CorruptFile, UnsupportedTable
 from ..model import FileSlice, LogCounts
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
@@ -428,6 +428,6 @@ class _Checked:
             raise CheckFailed(
                 f"{self._reader.full_path}: log records change {self._rows.changed_copies} rows of row groups that "
                 "were copied because no log record was found to change them",
-                hint="nothing was committed; please report this with the plan and the files",
+                hint=REPORT_IT,
             )
         return expected

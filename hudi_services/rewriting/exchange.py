@@ -7,14 +7,14 @@ many sources there are: so nothing is lost, doubled or changed on the way unseen
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from ..base_files.row_selection import gathered
-from ..errors import CheckFailed
+from ..engine import Labelled
+from ..errors import REPORT_IT, CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, sum_of
@@ -28,8 +28,6 @@ from .key_sample import first_number
 from .outputs import Outputs
 from .rewrite import RewriteResult
 from .task import RewriteTask
-
-Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
 _SENT_BYTES = 256 << 20
 """Bytes of rows that a source sorts and sends at once, at most."""
@@ -116,7 +114,7 @@ def _send(to: SortedGroup, task: RewriteTask) -> Labelled:
     if sum(sent, start=Checksum()) != before:
         raise CheckFailed(
             f"{task.storage.full_path(task.partition)}: the rows that were sorted are not those that were read",
-            hint="nothing was committed; please report this with the plan and the files",
+            hint=REPORT_IT,
         )
     done = Sent(number, before, group.clock.seconds, group.logs, group.spilled, peak_bytes())
     for at, checked in enumerate(sent):
@@ -158,7 +156,7 @@ def write_range(group: SortedGroup, number: int, rows: Labelled, token: str) -> 
         raise CheckFailed(
             f"{task.storage.full_path(task.partition)}: a new file does not hold the rows that it was to have "
             f"({before} before, {after} after)",
-            hint="nothing was committed; please report this with the plan and the files",
+            hint=REPORT_IT,
         )
     for one in sent:
         for phase, seconds in one.seconds.items():

@@ -14,7 +14,7 @@ from ..base_files.new_file import NewFile
 from ..base_files.page_copy import needs_recoding
 from ..base_files.slices import RECORD_KEY, Segment, SliceReader, StoredRowGroup
 from ..calendars.calendar import have_two_calendars
-from ..errors import CheckFailed
+from ..errors import REPORT_IT, CheckFailed
 from ..file_names import new_file_id
 from ..model import LogCounts
 from ..parquet.chunk_stats import column_stats
@@ -231,7 +231,7 @@ class Group:
             raise CheckFailed(
                 f"{self.task.storage.full_path(self.task.partition)}: the rewrite of {len(self.readers)} files does "
                 f"not hold the same rows ({self.rows} by their footers; {before} before, {after} after)",
-                hint="nothing was committed; please report this with the plan and the files",
+                hint=REPORT_IT,
             )
         return before, after
 

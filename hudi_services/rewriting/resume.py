@@ -16,14 +16,14 @@ from ..base_files.slices import BaseFileSlices
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..concurrency import at_once
-from ..engine import number_of
+from ..engine import Labelled, number_of
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..file_names import new_file_id
 from ..rows.conservation import Checksum
 from ..rows.file_output import Stopwatch
 from ..rows.key_ranges import KeyRanges
 from .division import GroupParts, GroupSources, Survey, divided
-from .exchange import Exchange, Labelled, SortedGroup, write_range
+from .exchange import Exchange, SortedGroup, write_range
 from .inputs import open_group
 from .outputs import new_slice
 from .rewrite import RewriteResult, rewrite_group, skipping_bounds

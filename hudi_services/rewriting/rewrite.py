@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceReader
-from ..errors import CheckFailed
+from ..errors import REPORT_IT, CheckFailed
 from ..model import LogCounts
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
@@ -88,7 +88,7 @@ def of_parts(
         raise CheckFailed(
             f"the parts of a group in {first.partition!r} do not have the same rows ({rows} by the footers; {before} "
             f"before, {after} after)",
-            hint="nothing was committed; please report this with the plan and the files",
+            hint=REPORT_IT,
         )
     seconds: Counter[str] = Counter()
     for one in parts:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ..codecs import thrift
 from ..codecs.thrift import Struct
-from ..errors import CheckFailed
+from ..errors import REPORT_IT, CheckFailed
 from ..parquet.file_schema import (
     OPTIONAL,
     REPEATED,
@@ -76,7 +76,7 @@ class ConversionCheck:
                 raise CheckFailed(
                     f"{self._path}: the values of column {name} were changed by their conversion to the type that the "
                     "table has",
-                    hint="nothing was committed; please report this with the plan and the files",
+                    hint=REPORT_IT,
                 )
         columns = [
             converted.column(name) if name in self._changed else read.column(stored)
