@@ -41,6 +41,21 @@ def weights(tasks: Sequence[object]) -> list[int]:
     return told if len(told) == len(tasks) else [1] * len(tasks)
 
 
+@runtime_checkable
+class CountedTask(Protocol):
+    """A task that may tell how many rows it has to do."""
+
+    @property
+    def rows(self) -> int | None: ...
+
+
+def rows_told(tasks: Sequence[object]) -> int | None:
+    """The rows of all tasks, None where one of them does not tell its own."""
+    told = [one.rows if isinstance(one, CountedTask) else None for one in tasks]
+    known = [one for one in told if one is not None]
+    return sum(known) if known and len(known) == len(told) else None
+
+
 class Engine(Protocol):
     """Runs one function over many tasks; tasks, results and errors are plain picklable values."""
 

@@ -116,6 +116,11 @@ class RewriteTask:
         return sum(one.size for one in self.slices)
 
     @property
+    def rows(self) -> int | None:
+        """Rows of its old files, where they are known without opening these: those of a part."""
+        return None if self.part is None else self.part.rows
+
+    @property
     def output(self) -> Storage:
         """Where the new files are written; their paths are relative to its root."""
         return self.storage if self.staging is None else self.staging

@@ -26,6 +26,10 @@ class TimedTask:
     def bytes(self) -> int:
         return self.task.bytes
 
+    @property
+    def rows(self) -> int | None:
+        return self.task.rows
+
 
 def rewrite_in_time(timed: TimedTask, write_token: str) -> RewriteResult | None:
     """As `rewrite_once`; None when the time that is left will not do. What is finished already is taken over."""

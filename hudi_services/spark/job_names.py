@@ -13,14 +13,15 @@ _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.inte
 """The local properties that make up the job group of a thread."""
 
 
-def job_name(description: str, tasks: int, weights: Sequence[int]) -> str:
-    """The description of a job with its tasks and, where they tell them, the bytes that they read.
+def job_name(description: str, tasks: int, weights: Sequence[int], rows: int | None = None) -> str:
+    """The description of a job with its tasks and, where they tell them, the bytes and rows that they read.
 
-    Spark's own columns of read and written bytes stay empty: they count what the JVM reads, and our tasks, in Python,
-    read the store themselves.
+    Spark's own columns of read and written bytes and records stay empty: they count what the JVM reads, and our tasks,
+    in Python, read the store themselves.
     """
     size = f", {size_text(sum(weights))}" if any(one > 1 for one in weights) else ""
-    return f"{description} ({tasks} task{'' if tasks == 1 else 's'}{size})"
+    count = "" if rows is None else f", {rows:,} rows"
+    return f"{description} ({tasks} task{'' if tasks == 1 else 's'}{size}{count})"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, Accumulator, SparkContext, StatusTracker
 from pyspark.errors.exceptions.captured import CapturedException
 
-from ..engine import Pieces, RepeatedTask, weights
+from ..engine import Pieces, RepeatedTask, rows_told, weights
 from ..errors import HudiServicesError, JobLost
 from .job_names import job_group, job_name
 from .memory import cores, task_memory
@@ -63,7 +63,7 @@ class SparkEngine:
         payloads = self.context.parallelize([*zip(map(pickle.dumps, tasks), each, strict=True)], slices)
         done = self.context.accumulator(0)
         run = functools.partial(_run, function, done)
-        named = job_name(description, len(tasks), each)
+        named = job_name(description, len(tasks), each, rows_told(tasks))
         return self._collected(payloads, run, description, named, _Progress(progress, sum(each), lambda _: done.value))
 
     def labels(self, labels: Sequence[Any]) -> Pieces:

@@ -137,7 +137,7 @@ def test_stages_have_names_and_progress_counts_bytes(session: SparkSession) -> N
 
     engine_here = engine.SparkEngine(context)
     sizes = [1 << 18, 6 << 18, 3 << 18]
-    tasks = [TimedTask(SimpleNamespace(bytes=one), 0.0) for one in sizes]  # type: ignore[arg-type]
+    tasks = [TimedTask(SimpleNamespace(bytes=one, rows=one // 256), 0.0) for one in sizes]  # type: ignore[arg-type]
     results = engine_here.map(work, tasks, "weigh", lambda *now: seen.append(now))
     assert results == sizes
     assert {total for _, total in seen} == {sum(sizes)} and seen[-1][0] == sum(sizes)
@@ -151,9 +151,10 @@ def test_stages_have_names_and_progress_counts_bytes(session: SparkSession) -> N
     nothing, no_shares = java.java.util.ArrayList(), context._gateway.new_array(java.double, 0)  # type: ignore[union-attr]
     stages = store.stageList(nothing, False, False, no_shares, nothing)
     names = [stages.apply(at).name() for at in range(stages.size())]
-    assert {"weigh (3 tasks, 2.5 MiB)", "send", "receive (3 tasks)"} <= {*names}
+    weighed = "weigh (3 tasks, 2.5 MiB, 10,240 rows)"
+    assert {weighed, "send", "receive (3 tasks)"} <= {*names}
     described = {stages.apply(at).description().get() for at in range(stages.size()) if "we" in stages.apply(at).name()}
-    assert described == {"weigh (3 tasks, 2.5 MiB)"}
+    assert described == {weighed}
     (shuffled,) = (stages.apply(at) for at in range(stages.size()) if names[at] == "send")
     assert shuffled.shuffleWriteBytes() > 0 and shuffled.shuffleWriteRecords() == 2
 
