@@ -13,7 +13,7 @@ from ..base_files.footer_entries import footer_entries
 from ..base_files.slice_outline import SliceForm
 from ..base_files.slices import SliceReader, SliceSource
 from ..calendars.calendar import calendar_metadata, have_two_calendars
-from ..concurrency import at_once
+from ..concurrency import at_once, files_at_once
 from ..derived_indexes.expression_index.index import DROP_HINT, expression_indexes
 from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
 from ..model import FileSlice
@@ -24,7 +24,6 @@ from ..snapshot import Snapshot
 from .columns import Columns
 from .task import GroupForm, RewriteTask
 
-_OPENED_AT_ONCE = 4
 Form = TypeVar("Form", bound=SliceForm)
 """Open slices, or their outlines."""
 
@@ -79,8 +78,8 @@ def open_group(task: RewriteTask) -> OpenGroup:
 
 def opened(task: RewriteTask) -> list[SliceReader]:
     """The slices of the task, open, in their order. Raises CorruptFile, UnsupportedTable and StorageError."""
-    # Few at a time: each holds the end of its file, and the memory of the task is limited.
-    return at_once(task.inputs.open, task.slices, _OPENED_AT_ONCE)
+    # Each holds the end of its file.
+    return at_once(task.inputs.open, task.slices, files_at_once(one.size for one in task.slices))
 
 
 def with_form(task: RewriteTask, slices: list[Form]) -> tuple[list[Form], GroupForm]:

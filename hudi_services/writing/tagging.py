@@ -17,15 +17,12 @@ import pyarrow.compute as pc
 from ..base_files.bloom import parse
 from ..base_files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from ..base_files.slices import SliceSource
-from ..concurrency import at_once
+from ..concurrency import at_once, files_at_once
 from ..merging.fold import Numbers
 from ..model import FileSlice
 from ..parquet.footer import Footer, using_footer
 from ..storage import Storage
 
-_LEAST_AT_ONCE, _MOST_AT_ONCE = 4, 16
-_BYTES_AT_ONCE = 64 << 20
-"""Files whose keys are read at once: more than four where they have no more bytes together."""
 _HASH_COST = 20
 """To look a key up in a bloom filter costs about as much as to read so many keys."""
 _JAVA_DIFFERS = "[\ue000-\U0010ffff]"
@@ -60,9 +57,7 @@ def tag_keys(
         # On an object store the footers are most of the time, and few files are left after them.
         possible = at_once(partial(_may_have, storage, keys), slices)
         slices = [one for one, may_have in zip(slices, possible, strict=True) if may_have]
-    largest = max((one.size for one in slices), default=0)
-    most = min(max(_LEAST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)), _MOST_AT_ONCE)
-    found = at_once(partial(_tagged, source, keys, live), slices, most)
+    found = at_once(partial(_tagged, source, keys, live), slices, files_at_once(one.size for one in slices))
     tagged = [one for one in found if one.positions.size]
     return tagged if live else without_dead(source, keys, tagged)
 
