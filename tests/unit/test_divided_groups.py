@@ -196,6 +196,35 @@ def test_sorted_parts_are_ranges_of_the_order(
     assert again.results[0].taken_over and again.results[0].files == result.files
 
 
+@pytest.mark.parametrize("sort", [(), (SortColumn("d"),)], ids=["unsorted", "sorted"])
+def test_files_of_two_calendars(sort: tuple[SortColumn, ...], small_groups: None, tmp_path: Path) -> None:
+    """The same number is another day in the hybrid calendar: all parts read the days as one task would."""
+    version, legacy = {"org.apache.spark.version": "3.5.0"}, {"org.apache.spark.legacyDateTime": ""}
+    names = ["hybrid.parquet", "gregorian.parquet"]
+    for name, notes in zip(names, ({**version, **legacy}, version), strict=True):
+        meta = {column: pa.array([f"{name}-{i:06d}" for i in range(3000)], pa.string()) for column in META_COLUMNS[:5]}
+        days = pa.array(np.arange(3000) % 7 - 200_000, pa.int32()).cast(pa.date32())
+        pq.write_table(
+            pa.table({**meta, "d": days}).replace_schema_metadata(notes), tmp_path / name, row_group_size=400
+        )
+    storage = open_storage(str(tmp_path))
+    ids = ("f0-0", "f1-0", "f2-0")
+    slices = slices_in(storage, *names)
+    task = RewriteTask(storage, INSTANT, "", *slices, ids, sort, "LINEAR", None, (), True, FileSettings())
+    whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
+    done = all_divided([task])
+    result = done.results[0]
+    assert done.tasks > len(result.files) - 1 and len(result.files) > 1
+    assert (result.before, result.after, result.decoded) == (whole.before, whole.after, whole.decoded)
+    ours, theirs = (
+        pa.concat_tables(rows_of(task, one)).sort_by([("d", "ascending"), ("_hoodie_record_key", "ascending")])
+        for one in (result, whole)
+    )
+    assert ours.equals(theirs)
+    for new in (*result.files, *whole.files):
+        assert b"org.apache.spark.legacyDateTime" not in pq.read_metadata(tmp_path / new.path).metadata
+
+
 FILES = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "6000"}
 SMALL_FILTER = {"hoodie.index.bloom.num_entries": "100", "hoodie.bloom.index.filter.dynamic.max.entries": "100"}
 CORES = 16
