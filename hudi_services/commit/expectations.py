@@ -85,8 +85,9 @@ class FilesStored:
     """The sizes of the files that were asked for under the lock that is held now; None for one that is not there."""
 
     def ask(self) -> None:
-        many = self._many
-        self._ask([stat.path for stat in self.stats if self.is_alone and stat.partition not in many])
+        if self.is_alone:
+            many = self._many
+            self._ask([stat.path for stat in self.stats if stat.partition not in many])
 
     def _ask(self, paths: Sequence[str]) -> None:
         found = at_once(self.storage.head, paths, SHORT_REQUESTS)

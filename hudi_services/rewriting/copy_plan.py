@@ -57,8 +57,8 @@ def copy_plan(
     if all(one.stored is None for one in segments):
         return "log files" if segments else "no rows"
     planned = _planned(segments, wanted // _SMALLEST_PART)
-    kept = [segments[one.number].stored for one in planned if one.is_copied]
-    sources = [one for one in kept if one is not None]
+    stored = (segments[one.number].stored for one in planned if one.is_copied)
+    sources = [one for one in stored if one is not None]
     is_merged = len(sources) < len(segments)
     if not sources:
         return "small row groups"

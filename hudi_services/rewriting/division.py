@@ -27,12 +27,12 @@ from ..rows.file_sizing import (
     sampled_slices,
     segments_of,
     weighed_slices,
-    written_sample,
+    written_samples,
 )
 from .copy_plan import CopyPlan, copy_plan
 from .data_skipping import ColumnBounds, joined_bounds
 from .execution_strategies import execution_called
-from .inputs import opened, with_form
+from .inputs import open_slices, with_form
 from .rewrite import skipping_bounds
 from .task import Copied, GroupForm, Part, RewriteTask
 
@@ -112,14 +112,13 @@ class Survey:
 def survey(task: SurveyTask, write_token: str) -> Survey:
     """Open slices of a group that is to be divided. Raises as `rewrite_group` for inputs that cannot be read."""
     group = task.group
-    readers = opened(group)
+    readers = open_slices(group)
     slices: list[SliceOutline] = []
     for reader in readers:
         slices.append(SliceOutline.of(reader))
         # A merge that counts the rows holds log records.
         reader.release()
-    settings, at_once = group.settings, group.memory.stored
-    written = [written_sample(readers[at], most, settings.codec, at_once) for at, most in task.sampled.items()]
+    written = written_samples(readers, task.sampled, group.settings.codec, group.memory.stored)
     return Survey(tuple(slices), tuple(written), skipping_bounds(group, readers, ()))
 
 

@@ -23,7 +23,6 @@ from ..rows.conservation import Checksum
 from ..rows.file_output import CHECK, Stopwatch
 from ..rows.file_sizing import (
     Piece,
-    Written,
     cut_segments,
     even_cuts,
     files_needed,
@@ -34,7 +33,7 @@ from ..rows.file_sizing import (
     stored_row_groups,
     unweighed,
     weighed_slices,
-    written_sample,
+    written_samples,
 )
 from .counted import CountedSlice
 from .inputs import open_group
@@ -124,12 +123,9 @@ class Group:
     def weighed(self) -> list[Piece]:
         """The segments of a group that is not sorted, each with its bytes in the new files."""
         with self.clock.phase("cut"):
-            return weighed_slices(self.readers, self.task.settings.codec, self._written)
-
-    @property
-    def _written(self) -> Iterator[Written]:
-        for at, most in sampled_slices(len(self.readers)).items():
-            yield written_sample(self.readers[at], most, self.task.settings.codec, self.task.memory.stored)
+            codec, sampled = self.task.settings.codec, sampled_slices(len(self.readers))
+            written = written_samples(self.readers, sampled, codec, self.task.memory.stored)
+            return weighed_slices(self.readers, codec, written)
 
     def files_needed(self, pieces: Sequence[Piece]) -> int:
         """The number of new files, by all rows in weighed `pieces`."""

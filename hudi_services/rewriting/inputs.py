@@ -24,7 +24,7 @@ from ..snapshot import Snapshot
 from .columns import Columns
 from .task import GroupForm, RewriteTask
 
-Form = TypeVar("Form", bound=SliceForm)
+AnySlice = TypeVar("AnySlice", bound=SliceForm)
 """Open slices, or their outlines."""
 
 
@@ -66,7 +66,7 @@ class OpenGroup:
 
 def open_group(task: RewriteTask) -> OpenGroup:
     """Open the old files of the group, or of its part. Raises CorruptFile, UnsupportedTable and StorageError."""
-    readers = opened(task)
+    readers = open_slices(task)
     if task.part is not None:
         form = task.part.form
         return OpenGroup([reader.gregorian() for reader in readers] if form.one_calendar else readers, form)
@@ -76,21 +76,21 @@ def open_group(task: RewriteTask) -> OpenGroup:
     return OpenGroup(*_with_form(task, [*readers, task.appended.opened(readers[0], target)], target, table))
 
 
-def opened(task: RewriteTask) -> list[SliceReader]:
+def open_slices(task: RewriteTask) -> list[SliceReader]:
     """The slices of the task, open, in their order. Raises CorruptFile, UnsupportedTable and StorageError."""
     # Each holds the end of its file.
     return at_once(task.inputs.open, task.slices, files_at_once(one.size for one in task.slices))
 
 
-def with_form(task: RewriteTask, slices: list[Form]) -> tuple[list[Form], GroupForm]:
+def with_form(task: RewriteTask, slices: list[AnySlice]) -> tuple[list[AnySlice], GroupForm]:
     """All slices of a group in one calendar, and the form of its new files. Raises UnsupportedTable."""
     target, table = TableColumns(task.storage.root, task.table_schema, task.dropped_columns).target(slices)
     return _with_form(task, slices, target, table)
 
 
 def _with_form(
-    task: RewriteTask, slices: list[Form], target: FileSchema, table: TableSchema | None
-) -> tuple[list[Form], GroupForm]:
+    task: RewriteTask, slices: list[AnySlice], target: FileSchema, table: TableSchema | None
+) -> tuple[list[AnySlice], GroupForm]:
     gregorian = _in_one_calendar(slices, target)
     one_calendar, slices = gregorian is not slices, gregorian
     key_values = calendar_metadata([one.calendar for one in slices], target)
@@ -99,7 +99,7 @@ def _with_form(
     return slices, GroupForm(target, key_values, columns, one_calendar)
 
 
-def _in_one_calendar(slices: list[Form], target: FileSchema) -> list[Form]:
+def _in_one_calendar(slices: list[AnySlice], target: FileSchema) -> list[AnySlice]:
     if have_two_calendars([one.calendar for one in slices], target):
         return [one.gregorian() for one in slices]
     return slices

@@ -52,7 +52,7 @@ def has_checkpoint(task: RewriteTask) -> bool:
     if not task.resumes:
         return False
     try:
-        read_checkpoint(task.storage, task.instant, _digest(task))
+        _checkpoint(task)
     except HudiServicesError:
         return False
     return True
@@ -79,7 +79,7 @@ def sorted_group(task: RewriteTask, of: GroupSources, ranges: KeyRanges, first: 
 def is_written(task: RewriteTask) -> bool:
     """Whether an earlier attempt, or try, has finished the group or part."""
     try:
-        _taken_over(task, read_checkpoint(task.storage, task.instant, _digest(task)))
+        _taken_over(task, _checkpoint(task))
     except HudiServicesError:
         return False
     return True
@@ -92,12 +92,17 @@ def write_once(exchange: Exchange, rows: Labelled, token: str) -> Iterator[Rewri
     if number in group.written:
         for _ in rows:
             pass
-        yield _taken_over(task, read_checkpoint(task.storage, task.instant, _digest(task)))
+        yield _taken_over(task, _checkpoint(task))
         return
     result = write_range(group, number, rows, token)
     with suppress(StorageError):
         save_checkpoint(task.storage, task.instant, _done(result, _digest(task)))
     yield result
+
+
+def _checkpoint(task: RewriteTask) -> Checkpoint:
+    """The checkpoint of the group or part. Raises NotFound and the other StorageErrors, and CorruptFile."""
+    return read_checkpoint(task.storage, task.instant, _digest(task))
 
 
 def _digest(task: RewriteTask) -> str:

@@ -6,7 +6,7 @@ by the row groups that they come from or by writing a part of them, and the cuts
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -166,6 +166,13 @@ def sampled_slices(count: int) -> dict[int, int]:
     """
     found = range(0, count, max(1, count // _MOST_READ, min(count, _WEIGHED_PART)))
     return dict.fromkeys(found, -(-_MOST_READ // max(1, len(found))))
+
+
+def written_samples(
+    readers: Sequence[SliceReader], sampled: Mapping[int, int], codec: str, at_once: int
+) -> Iterator[Written]:
+    """The samples of the slices that `sampled` names, as `sampled_slices` does; the rest as for `written_sample`."""
+    return (written_sample(readers[number], most, codec, at_once) for number, most in sampled.items())
 
 
 def written_sample(reader: SliceReader, most: int, codec: str, at_once: int) -> Written:

@@ -214,7 +214,7 @@ def test_files_of_two_calendars(sort: tuple[SortColumn, ...], small_groups: None
     whole = rewrite_once(replace(task, instant="20260101000000001"), "0-0-0")
     done = all_divided([task])
     result = done.results[0]
-    assert done.tasks > len(result.files) - 1 and len(result.files) > 1
+    assert done.tasks >= len(result.files) > 1
     assert (result.before, result.after, result.decoded) == (whole.before, whole.after, whole.decoded)
     ours, theirs = (
         pa.concat_tables(rows_of(task, one)).sort_by([("d", "ascending"), ("_hoodie_record_key", "ascending")])
