@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AT_ONCE = 16
+AT_ONCE = 16
+"""How many requests go out at once that carry bytes."""
 SHORT_REQUESTS = 64
 """How many requests go out at once that carry no bytes, and that others wait for."""
 
@@ -19,10 +20,10 @@ _LEAST_FILES, _FILE_BYTES = 4, 64 << 20
 
 def files_at_once(sizes: Iterable[int]) -> int:
     """How many files of these sizes, in bytes, are read at once where memory is limited: four, and more small ones."""
-    return min(max(_LEAST_FILES, _FILE_BYTES // max([1, *sizes])), _AT_ONCE)
+    return min(max(_LEAST_FILES, _FILE_BYTES // max([1, *sizes])), AT_ONCE)
 
 
-def at_once(function: Callable[[T], R], values: Iterable[T], most: int = _AT_ONCE) -> list[R]:
+def at_once(function: Callable[[T], R], values: Iterable[T], most: int = AT_ONCE) -> list[R]:
     """The results of `function` for the values, in their order, up to `most` at a time; the caller's thread works, too.
 
     Raises the first error in order; values after it may be left out.

@@ -6,9 +6,13 @@ The limit is for the data. The interpreter and its libraries (`INTERPRETER_BYTES
 
 from dataclasses import dataclass
 
+from ..concurrency import AT_ONCE
+
 INTERPRETER_BYTES = 160 << 20
 READER_BYTES = 24 << 10
-_LEAST_PROCESS_BYTES = 115 << 20
+_LEAST_PROCESS_BYTES = 140 << 20
+_THREAD_BYTES = 1 << 20
+"""What one of the threads that open small files keeps."""
 _WRITER_BYTES = 48 << 20
 """What writing needs, without the rows of a row group."""
 _MOST_MERGED = 400 << 20
@@ -83,7 +87,7 @@ def sort_peak(memory: TaskMemory, data: float, rows: int, files: int) -> int:
 
 
 def _process(files: int) -> int:
-    return _LEAST_PROCESS_BYTES + files * READER_BYTES
+    return _LEAST_PROCESS_BYTES + min(files, AT_ONCE) * _THREAD_BYTES + files * READER_BYTES
 
 
 def sort_bytes(table_bytes: int, rows: int) -> int:

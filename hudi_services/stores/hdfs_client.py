@@ -150,6 +150,10 @@ class _Writer:
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
+        self._close = raw.close
+        # Python closes a stream that is dropped. That would make a file look finished whose writing failed, and wait
+        # without end, in any thread, for a connection that is gone.
+        raw.close = _nothing
 
     def write(self, data: bytes) -> int:
         with _as_os_errors():
@@ -157,7 +161,11 @@ class _Writer:
 
     def close(self) -> None:
         with _as_os_errors():
-            _in_time(self._raw.close, _seconds_for(0))
+            _in_time(self._close, _seconds_for(0))
+
+
+def _nothing() -> None:
+    """Instead of `close`."""
 
 
 _clients: dict[tuple[int, str, StorageOptions | None], HdfsClient] = {}

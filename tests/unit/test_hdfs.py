@@ -1,5 +1,6 @@
 """HDFS, beyond what `test_store_contract` asks of every store: races of processes, killed writers, lost answers."""
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -444,6 +445,18 @@ def test_a_request_that_stalls_is_made_again(stalled: str, lossy: LossyRpc, monk
     store.delete("p/new")
     assert {file.path: store.read(file.path) for file in store.list_tree("")} == {"put": b"2"}
     assert lossy.to_stall == "" and store.list_staged() == []
+
+
+@on_a_server
+def test_a_writer_that_is_dropped_does_not_finish_its_file(lossy: LossyRpc) -> None:
+    """Python closes a stream that is dropped; where the connection is gone, hdfs-native would wait for ever."""
+    name = f"/dropped-{uuid4()}"
+    file = hdfs_client.client_of(lossy.url, None, "/").create(name)
+    file.write(b"1")
+    lossy.lose("complete")
+    del file
+    gc.collect()
+    assert lossy.to_lose == ["complete"]
 
 
 @on_a_server
