@@ -1,4 +1,4 @@
-"""How a service runs independent pieces of work: on Spark, or in this process."""
+"""How a service runs independent pieces of work: on Spark, in processes of this machine, or in this process."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

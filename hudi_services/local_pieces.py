@@ -40,15 +40,15 @@ class LocalPieces:
         return LocalPieces([*self._partitions, *other._partitions], [*self._held, *other._held])
 
     def divided(self, partitions: int, description: str) -> "LocalPieces":
-        return self._kept(lambda: (one for rows in self._partitions for one in rows()), partitions)
+        return self._held_ones(lambda: (one for rows in self._partitions for one in rows()), partitions)
 
     def keep(self) -> "LocalPieces":
         parts = self._partitions
         numbered = (((at, label), table) for at, rows in enumerate(parts) for label, table in rows())
-        return self._kept(lambda: numbered, len(parts))
+        return self._held_ones(lambda: numbered, len(parts), keeps=True)
 
-    def _kept(self, rows: Callable[[], Labelled], partitions: int) -> "LocalPieces":
-        held = _Held(rows)
+    def _held_ones(self, rows: Callable[[], Labelled], partitions: int, keeps: bool = False) -> "LocalPieces":
+        held = _Held(rows, keeps)
         return LocalPieces([partial(held.of, number) for number in range(partitions)], [*self._held, held])
 
     def release(self) -> None:
@@ -62,14 +62,18 @@ class LocalPieces:
                 found += step(task, rows(), f"{number}-1-{number}")
                 progress(number + 1, len(self._partitions))
         finally:
-            self.release()
+            for one in self._held:
+                if not one.keeps:
+                    one.close()
         return found
 
 
 class _Held:
     """Tables whose labels begin with the number of their partition, which are computed once."""
 
-    def __init__(self, rows: Callable[[], Labelled]) -> None:
+    def __init__(self, rows: Callable[[], Labelled], keeps: bool) -> None:
+        """`keeps`: until it is told to close, also after results."""
+        self.keeps = keeps
         self._rows = rows
         self._stored = StoredTables(_DISK)
         self._labels: list[tuple[int, Any]] | None = None

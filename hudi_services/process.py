@@ -11,6 +11,10 @@ _RESET_PEAK = "5"
 """The text for /proc/self/clear_refs that resets the peak (proc(5), from Linux 4.0 on)."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE_BLOCK, _LARGEST_KEPT = 1 << 20, 32 << 20
+_CGROUP_QUOTAS = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -58,6 +62,24 @@ def machine_bytes() -> int:
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):
             found = min(found, int(Path(path).read_text()))
+    return found
+
+
+def machine_cores() -> int:
+    """The cores that this process may run on, without the quota of a container."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def usable_cores() -> int:
+    """The cores that this process may keep busy: those it may run on, or the quota of its container, rounded up."""
+    found = machine_cores()
+    for paths in _CGROUP_QUOTAS:
+        with suppress(OSError, ValueError):
+            # Both files have one number; the newer file has two, or "max" for no quota.
+            quota, period = map(int, " ".join(Path(path).read_text() for path in paths).split())
+            found = min(found, -(-quota // period)) if quota > 0 else found
     return found
 
 

@@ -11,7 +11,7 @@ from .errors import StorageError
 
 def temporary_file() -> IO[bytes]:
     """A file without a name, which is deleted with the process, however the process ends."""
-    return tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")
+    return tempfile.TemporaryFile(dir=temporary_folder(), prefix="hudi_services-")
 
 
 @contextmanager
@@ -21,11 +21,11 @@ def disk_errors(task: str) -> Iterator[None]:
         yield
     except OSError as e:
         raise StorageError(
-            f"{task} on the local disk: {_folder()}: {e}",
+            f"{task} on the local disk: {temporary_folder()}: {e}",
             hint="free some space there, set spark.local.dir, or give the task more memory (--memory-per-task)",
         ) from e
 
 
-def _folder() -> str:
+def temporary_folder() -> str:
     """Spark's folder for temporary files (spark.local.dir), else the system's."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()

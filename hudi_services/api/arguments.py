@@ -6,9 +6,8 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from ..engine import Engine, LocalEngine
 from ..errors import ConfigError
-from ..options import Layer, Options, resolve
+from ..options import Layer, Options, file_keys, resolve
 from ..runs.config_files import conf_layers
 from ..storage import Storage
 from ..stores import open_storage
@@ -32,13 +31,11 @@ def options_over(layers: Sequence[Layer], conf_file: str | None) -> Options:
     return resolve([*layers, *conf_layers(conf_file, "conf_file", os.environ)])
 
 
-def engine_called(name: EngineName) -> Engine | None:
-    """The engine of that name, None for Spark. Raises ConfigError for an unknown name."""
-    if name == "local":
-        return LocalEngine()
-    if name != "spark":
+def engine_layer(source: str, name: EngineName | None) -> Layer:
+    """The name of an engine as a layer of options, an empty one for None. Raises ConfigError for an unknown name."""
+    if name not in ("spark", "local", None):
         raise ConfigError(f"engine={name!r} is neither 'spark' nor 'local'")
-    return None
+    return source, {} if name is None else {file_keys.ENGINE.key: name}
 
 
 def layer_of(source: str, values: OptionValues | None) -> Layer:

@@ -30,7 +30,7 @@ def create(
     storage_options: Mapping[str, Value] | None = None,
     options: OptionValues | None = None,
     conf_file: str | None = None,
-    engine: EngineName = "spark",
+    engine: EngineName | None = None,
     retries: int = 0,
     progress: Progress | None = None,
 ) -> Table:

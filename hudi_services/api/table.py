@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..clock import SystemClock
-from ..engine import Engine
 from ..errors import ConfigError, NotFound
 from ..jobs import index_lookup, writing
 from ..jobs.services import SERVICES, job_of
@@ -34,7 +33,7 @@ from ..runs.request import (
 )
 from ..snapshot import Snapshot, open_config, open_snapshot
 from ..stores.options import Value
-from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at
+from .arguments import EngineName, OptionValues, engine_layer, key_array, layer_of, options_over, storage_at
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call
 from .result import Result
@@ -55,7 +54,7 @@ def open(
     storage_options: Mapping[str, Value] | None = None,
     options: OptionValues | None = None,
     conf_file: str | None = None,
-    engine: EngineName = "spark",
+    engine: EngineName | None = None,
     retries: int = 0,
     progress: Progress | None = None,
 ) -> "Table":
@@ -63,10 +62,10 @@ def open(
 
     `storage_options` are obstore's (aws_endpoint, aws_region, allow_http, ...), for stores only. `options` are Hudi's
     keys, as defaults for all methods; below them come `conf_file`, or without one Hudi's own conf files of this
-    machine, and then the table's properties. `engine` says what runs the tasks of clusterings and index builds: Spark,
-    or this process. Plans, clusterings, cleans, archivals and index builds are tried `retries` times more when the
-    store, the lock or Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many
-    there are.
+    machine, and then the table's properties. `engine` says what runs the tasks of clusterings, compactions and index
+    builds: "spark", which is the default, or "local": processes of this machine, without Java (`hudi.services.engine`).
+    Plans, clusterings, cleans, archivals and index builds are tried `retries` times more when the store, the lock or
+    Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many there are.
 
     Raises TableNotFound, UnsupportedTable, and ConfigError for arguments that are wrong.
     """
@@ -96,14 +95,14 @@ class Table:
         storage_options: Mapping[str, Value] | None,
         options: OptionValues | None,
         conf_file: str | None,
-        engine: EngineName,
+        engine: EngineName | None,
         retries: int,
         progress: Progress | None,
     ) -> None:
         self._storage = storage_at(url, storage_options)
         self._default_layer = layer_of("options of open()", options)
         self._conf_file = conf_file
-        self._engine = engine_called(engine)
+        self._engine_layer = engine_layer("engine of open()", engine)
         self._retries = retries
         self._progress = progress
         self._config = open_config(self._storage, SystemClock())
@@ -184,7 +183,7 @@ class Table:
         """
         more = {"instant": instant, "dry_run": dry_run, "all_or_nothing": all_or_nothing}
         options = _limited(options, time_limit)
-        return self._run(ClusteringRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
+        return self._run(ClusteringRequest, options, engine, mode=Mode.EXECUTE, **more)
 
     def cluster(
         self,
@@ -207,7 +206,7 @@ class Table:
             "publish_late": publish_late,
             "all_or_nothing": all_or_nothing,
         }
-        return self._run(ClusteringRequest, options, self._on(engine), mode=Mode.SCHEDULE_AND_EXECUTE, **more)
+        return self._run(ClusteringRequest, options, engine, mode=Mode.SCHEDULE_AND_EXECUTE, **more)
 
     def plan_compaction(
         self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
@@ -231,7 +230,7 @@ class Table:
         """
         more = {"instant": instant, "dry_run": dry_run}
         options = _limited(options, time_limit)
-        return self._run(CompactionRequest, options, self._on(engine), mode=Mode.EXECUTE, **more)
+        return self._run(CompactionRequest, options, engine, mode=Mode.EXECUTE, **more)
 
     def compact(
         self,
@@ -242,7 +241,7 @@ class Table:
     ) -> Result:
         """Plan a compaction and execute it; `time_limit` as for `execute_compaction`."""
         options = _limited(options, time_limit)
-        return self._run(CompactionRequest, options, self._on(engine), mode=Mode.SCHEDULE_AND_EXECUTE)
+        return self._run(CompactionRequest, options, engine, mode=Mode.SCHEDULE_AND_EXECUTE)
 
     def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
         """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only list them."""
@@ -298,7 +297,7 @@ class Table:
 
         `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
         """
-        return self._run(IndexRequest, options, self._on(engine), resume=resume, dry_run=dry_run)
+        return self._run(IndexRequest, options, engine, resume=resume, dry_run=dry_run)
 
     def insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit: small files are filled up first, then new file groups are written.
@@ -385,12 +384,9 @@ class Table:
         # Not tried again after an error of the storage: a reader gives its rows once.
         return call(request, partial(writing.write, rows=batches, storage=self._storage), self._progress)
 
-    def _options(self, own: OptionValues | None) -> Options:
-        return options_over([layer_of("options of the call", own), self._default_layer], self._conf_file)
-
-    def _on(self, engine: EngineName | None) -> dict[str, Engine | None]:
-        """The engine of the tasks of one call, as an argument of its job."""
-        return {"engine": self._engine if engine is None else engine_called(engine)}
+    def _options(self, own: OptionValues | None, engine: EngineName | None = None) -> Options:
+        of_call = [engine_layer("engine of the call", engine), layer_of("options of the call", own)]
+        return options_over([*of_call, self._engine_layer, self._default_layer], self._conf_file)
 
     def _read(self, body: Callable[[Snapshot], T]) -> T:
         for _ in range(_LOOKS - 1):
@@ -403,16 +399,14 @@ class Table:
         self,
         kind: type[Request],
         options: OptionValues | None,
-        arguments: Mapping[str, Engine | None] | None = None,
+        engine: EngineName | None = None,
         /,
         **more: Any,
     ) -> Result:
-        """Run a service; `more` are the fields of its request, `arguments` those of its job."""
-        request = kind(base_path=self.url, options=self._options(options), **more)
+        """Run a service; `more` are the fields of its request."""
+        request = kind(base_path=self.url, options=self._options(options, engine), **more)
         retries = self._retries if SERVICES[request.service].is_retried else 0
-        return call(
-            request, partial(job_of(request), storage=self._storage, **(arguments or {})), self._progress, retries
-        )
+        return call(request, partial(job_of(request), storage=self._storage), self._progress, retries)
 
 
 def _limited(options: OptionValues | None, time_limit: str | None) -> OptionValues | None:

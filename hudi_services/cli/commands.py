@@ -6,7 +6,7 @@ from .command import Command
 
 _DOES = "The command does so without this flag, too."
 _SPARK = ("spark_master", "spark_memory")
-_PLAN = ("instant", "parallelism", "memory_per_task", "time_limit", *_SPARK, "retry", "mode", "schedule_only")
+_PLAN = ("instant", "engine", "parallelism", "memory_per_task", "time_limit", *_SPARK, "retry", "mode", "schedule_only")
 _CLUSTERING = (*_PLAN, "retry_last_failed", "max_processing_millis", "publish", "all_or_nothing")
 _RETRY_WITH_SPARK = "Try again up to N times, when the store, the lock or Spark fails."
 
@@ -118,7 +118,7 @@ COMMANDS = (
         service="index-bootstrap",
         takes=(
             *("index_types", "file_group_count", "min_file_group_count", "max_file_group_count", "resume"),
-            *("parallelism", *_SPARK, "retry"),
+            *("engine", "parallelism", *_SPARK, "retry"),
         ),
         helps={
             "retry": _RETRY_WITH_SPARK,

@@ -30,6 +30,13 @@ class Format(str, enum.Enum):
     JSON = "json"
 
 
+class EngineName(str, enum.Enum):
+    """What runs the tasks of a service."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+
+
 class InputFormat(str, enum.Enum):
     PARQUET = "parquet"
     CSV = "csv"
@@ -66,6 +73,12 @@ class Flags:
         most=1_000_000,
         metavar="N",
         help="Run at most N tasks at once (hoodie.clustering.max.parallelism). Default: one for each core of Spark.",
+    )
+    engine: EngineName | None = flag(
+        "--engine",
+        keys=(file_keys.ENGINE,),
+        help="What runs the tasks: spark, which is the default, or local: processes of this machine, one for each "
+        "core, without Java (hudi.services.engine).",
     )
     time_limit: str | None = flag(
         "--time-limit",

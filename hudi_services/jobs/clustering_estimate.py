@@ -16,6 +16,7 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, EstimatedGroupRow, TaskMemoryRow
 from ..runs.request import ClusteringRequest
 from ..runs.run import Run
+from ..runs.running import is_local
 from .clustering_tasks import rewrite_tasks
 
 _MOST_FILES = 2000
@@ -97,6 +98,10 @@ def _estimated(group: ClusteringGroupRow, estimate: GroupEstimate) -> EstimatedG
 
 def _assumed_memory(request: ClusteringRequest) -> int:
     """Bytes that `execute` with the same flags would leave for a task; on this machine when they name no master."""
+    if is_local(request):
+        from ..processes.process_engine import ProcessEngine
+
+        return ProcessEngine(request.options[file_keys.MAX_PARALLELISM]).task_memory
     # From the package for Spark, but this module does not load Spark.
     from ..spark.memory import task_memory
 

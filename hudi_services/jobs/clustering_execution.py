@@ -40,26 +40,30 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
         table = run.table
         self._plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
-        self.work: Sequence[Sequence[FileSlice]] = sized_slices(table, self._plan, source)
+        self._groups: Sequence[Sequence[FileSlice]] = sized_slices(table, self._plan, source)
         self._tasks: Sequence[RewriteTask] = ()
-        for group in self.work:
+        for group in self._groups:
             check_group(group, table.storage)
+
+    @property
+    def slices(self) -> Sequence[FileSlice]:
+        return [one for group in self._groups for one in group]
 
     @cached_property
     def groups(self) -> PlannedGroups:
         """The groups of the plan, by number; those that are left out are dropped."""
         ts, run = self.instant.ts, self.run
         all_or_nothing = run.request.all_or_nothing
-        return PlannedGroups(self.work, run.seen, run.settings, instant=ts, plan=ts, all_or_nothing=all_or_nothing)
+        return PlannedGroups(self._groups, run.seen, run.settings, instant=ts, plan=ts, all_or_nothing=all_or_nothing)
 
     def open(self) -> None:
         if not is_ours(self._plan):
-            self.work = [tuple(at_once(self.run.table.slices.checked, group)) for group in self.work]
-        self._tasks = rewrite_tasks(self.run, self.instant.ts, self._plan, self.work)
+            self._groups = [tuple(at_once(self.run.table.slices.checked, group)) for group in self._groups]
+        self._tasks = rewrite_tasks(self.run, self.instant.ts, self._plan, self._groups)
         sort = self._tasks[0].sort if self._tasks else ()
         self.run.report.warnings += copying_that_sorts(self._plan.strategy_class, sort)
-        self.run.report.groups = len(self.work)
-        self.run.report.files = InOut(sum(map(len, self.work)), None)
+        self.run.report.groups = len(self._groups)
+        self.run.report.files = InOut(sum(map(len, self._groups)), None)
 
     def look(self) -> None:
         """Raises StaleInput for a plan whose files were changed."""

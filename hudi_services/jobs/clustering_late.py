@@ -59,7 +59,7 @@ def cluster_late(service: PlannedService[ClusteringRequest, ClusteringPlan]) -> 
         check_group(group, table.storage)
     service.check(table, plan)
     refuse_beside_index_builds(table)
-    with started("clustering", groups, run) as running:
+    with started("clustering", [one for group in groups for one in group], run) as running:
         report.groups = len(groups)
         report.files = InOut(sum(map(len, groups)), None)
         late = _Late(run, plan, groups, running)

@@ -36,15 +36,19 @@ class CompactionExecution(PlanExecution[CompactionRequest]):
         super().__init__(run, instant)
         plan = run.table.timeline.read_compaction_plan(instant)
         self._planned = len(plan.operations)
-        self.work: Sequence[FileSlice] = compacted_slices(run.table, plan, instant)
+        self._work: Sequence[FileSlice] = compacted_slices(run.table, plan, instant)
+
+    @property
+    def slices(self) -> Sequence[FileSlice]:
+        return self._work
 
     @property
     def unchanged(self) -> SlicesComplete:
-        return SlicesComplete(self.instant, self.work, self.run.seen, self.run.settings)
+        return SlicesComplete(self.instant, self._work, self.run.seen, self.run.settings)
 
     def open(self) -> None:
-        report, slices = self.run.report, at_once(self.run.table.slices.checked, self.work)
-        self.work = slices
+        report, slices = self.run.report, at_once(self.run.table.slices.checked, self._work)
+        self._work = slices
         if len(slices) < self._planned:
             report.warnings.append(
                 f"{self._planned - len(slices)} of {self._planned} file groups were replaced since the plan was made, "
@@ -56,16 +60,16 @@ class CompactionExecution(PlanExecution[CompactionRequest]):
 
     def look(self) -> None:
         self.unchanged.check(self.run.table)
-        if not self.work:
+        if not self._work:
             raise NothingToDo(f"every file group of the compaction {self.instant.ts} was replaced since")
         rows = [
             CompactionGroupRow(one.partition, one.file_id, one.base_bytes, len(one.log_files), one.log_bytes)
-            for one in self.work
+            for one in self._work
         ]
         self.run.report.show(CompactionGroupRow, rows)
 
     def rewrite(self) -> Rewrite:
-        table, options, slices, instant = self.run.table, self.run.options, self.work, self.instant
+        table, options, slices, instant = self.run.table, self.run.options, self._work, self.instant
         # A compaction writes one base file for each file group, whatever its size.
         files = replace(file_settings(options, table.config), file_bytes=sys.maxsize)
         make = task_maker(table, instant.ts, files)

@@ -6,6 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from ..attempts.attempt import Attempt
 from ..commit.times import refuse_ahead
+from ..model import FileSlice
 from ..runs.report import Report
 from ..runs.request import PlanRequest
 from ..runs.rewriting import Rewrite, carry_out
@@ -21,12 +22,15 @@ class PlanExecution(ABC, Generic[P]):
 
     name: ClassVar[str]
     """The service in messages."""
-    work: Sequence[object]
-    """What is rewritten; without any, no engine is needed."""
 
     def __init__(self, run: Run[P], instant: Instant) -> None:
         self.run = run
         self.instant = instant
+
+    @property
+    @abstractmethod
+    def slices(self) -> Sequence[FileSlice]:
+        """What is rewritten; without any, no engine is needed."""
 
     @abstractmethod
     def open(self) -> None:
@@ -48,7 +52,7 @@ class PlanExecution(ABC, Generic[P]):
         refuse_ahead(run.table, instant.ts)
         with report.phase("open"):
             execution = cls(run, instant)
-        with started(cls.name, execution.work, run) as running:
+        with started(cls.name, execution.slices, run) as running:
             with report.phase("open"):
                 execution.open()
             if run.request.dry_run:

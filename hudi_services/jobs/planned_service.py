@@ -117,7 +117,7 @@ def execute(
 ) -> Report:
     """Execute the given or the earliest pending plan."""
     report = Report.start(given)
-    check_engine(engine)
+    check_engine(given, engine)
     opened = service(open_rewritable(given, storage, report, engine))
     return opened.execute(opened.choose(given.instant))
 
@@ -127,7 +127,7 @@ def schedule_and_execute(
 ) -> Report:
     """Plan and execute at once, unless a plan that is `left` comes first."""
     report = Report.start(given)
-    check_engine(engine)
+    check_engine(given, engine)
     run = open_rewritable(given, storage, report, engine)
     opened = service(run)
     if left := opened.left():

@@ -72,7 +72,7 @@ def write_files(request: WriteRequest) -> Report:
         return carry_out(
             request, lambda types: LocalSource(partial(input_rows, urls, file_format, types)), storage, report
         )
-    check_engine(None)
+    check_engine(request, None)
     found = find_files(urls, file_format)
     with Running("hudi_services write", request, report, None) as running:
 

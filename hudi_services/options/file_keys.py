@@ -23,6 +23,15 @@ def _codec(value: str) -> str:
     return _PARQUET_CODECS[value.lower()]
 
 
+LOCAL = "local"
+
+
+def _engine(value: str) -> str:
+    if value.lower() not in ("spark", LOCAL):
+        raise ValueError("is neither spark nor local")
+    return value.lower()
+
+
 _COMMITS = Phase.WRITE | Phase.INGEST
 
 FILES = Section("Clustering: new files", _COMMITS, ANY_VALUE)
@@ -31,6 +40,14 @@ MAX_PARALLELISM: Option[int | None] = FILES(
     None,
     "The largest number of groups, or of tasks of an index build, that run at once; when not set, no limit.",
     parse=integer(1, 1_000_000),
+    phase=Phase.WRITE | Phase.INDEX,
+    in_table=NEVER,
+)
+ENGINE = FILES(
+    "hudi.services.engine",
+    "spark",
+    "What runs the tasks: spark; or local: processes of this machine, one for each core, without Java.",
+    parse=_engine,
     phase=Phase.WRITE | Phase.INDEX,
     in_table=NEVER,
 )

@@ -1,4 +1,4 @@
-"""The engine that runs a job's tasks: the caller's, or Spark, which starts while the job prepares its tasks."""
+"""The engine that runs a job's tasks: the caller's, or Spark, or processes; it starts while the job prepares them."""
 
 import importlib.util
 import time
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
 from ..inputs.input_files import InputFiles
+from ..model import FileSlice
 from ..options import file_keys
 from ..process import uses_spark_connect
 from .report import Report
 from .report_rows import RepeatedTaskRow
-from .request import PlanRequest, SparkRequest
+from .request import IndexRequest, PlanRequest, SparkRequest
 from .run import Run
 
 if TYPE_CHECKING:
@@ -25,38 +26,61 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def check_engine(engine: Engine | None) -> None:
-    """Raise ConfigError when Spark is to run the tasks and is not installed, or is one of Spark Connect.
+def check_engine(request: SparkRequest, engine: Engine | None) -> None:
+    """Raise ConfigError when Spark is to run the tasks and is not installed, or is one of Spark Connect; and for
+    settings of Spark where processes are to run them.
 
     Call this before anything is written.
     """
     if engine is not None:
         return
+    if is_local(request):
+        if request.spark_master or request.spark_memory:
+            raise ConfigError(
+                "a master or memory of Spark is given, and processes of this machine are to run the tasks",
+                hint="leave out --spark-master and --spark-memory, or --engine local (hudi.services.engine)",
+            )
+        return
     if uses_spark_connect():
         raise ConfigError(
             "this needs jobs of Python functions on partitions, which a session of Spark Connect does not run",
-            hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic session, or, from Python, use engine='local'",
+            hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic session, or use --engine local",
         )
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(
             "this needs Spark, and the Python package pyspark is not installed",
-            hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release",
+            hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release; or use --engine local",
         )
 
 
-class Running:
-    """`engine`, or Spark with the settings of `request`, until `close`; a running session is used as it is.
+def is_local(request: SparkRequest) -> bool:
+    """Whether processes of this machine run the tasks."""
+    has_tasks_for_both = isinstance(request, PlanRequest | IndexRequest)
+    return has_tasks_for_both and request.options[file_keys.ENGINE] == file_keys.LOCAL
 
-    Spark starts in the background. The first use waits for it, and raises what starting it raises.
+
+class Running:
+    """`engine`, or processes of this machine, or Spark with the settings of `request`, until `close`; a running session
+    of Spark is used as it is.
+
+    Both start in the background. The first use of Spark waits for it, and raises what starting it raises.
     """
 
-    def __init__(self, name: str, request: SparkRequest, report: Report, engine: Engine | None) -> None:
+    def __init__(self, name: str, request: SparkRequest, report: Report, engine: Engine | None, size: int = 0) -> None:
+        """`size`: about how many bytes the tasks read."""
         self._request = request
         self._report = report
         self._engine = engine
         self._session = ExitStack()
         self._starting: Future[Engine] | None = None
-        if engine is None:
+        if engine is None and is_local(request):
+            # Imported here, too: Spark's engine needs no processes.
+            from ..processes.process_engine import ProcessEngine
+
+            self._engine = local = ProcessEngine(request.options[file_keys.MAX_PARALLELISM])
+            self._session.callback(local.close)
+            local.prepare(size)
+        elif engine is None:
             # Imported here: a command that has no tasks must not load Spark.
             from ..spark.session import spark
 
@@ -112,6 +136,7 @@ class Running:
         show_repeated(self._report, self)
         starting, self._starting = self._starting, None
         if starting is None:
+            self._session.close()
             return
         # Also after Ctrl-C: what has begun to start must not be left behind.
         wait([starting])
@@ -146,7 +171,8 @@ def show_repeated(report: Report, engine: Engine) -> None:
         )
 
 
-def started(operation: str, work: Sequence[object], run: Run[PlanRequest]) -> Running:
-    """The engine of a plan that rewrites `work`; a dry run, or a plan without work, needs no Spark."""
-    engine = LocalEngine() if run.request.dry_run or not work else run.engine
-    return Running(f"hudi_services {operation} {run.report.instant}", run.request, run.report, engine)
+def started(operation: str, slices: Sequence[FileSlice], run: Run[PlanRequest]) -> Running:
+    """The engine of a plan that rewrites `slices`; a dry run, or a plan without any, needs no Spark."""
+    engine = LocalEngine() if run.request.dry_run or not slices else run.engine
+    size = sum(one.size for one in slices)
+    return Running(f"hudi_services {operation} {run.report.instant}", run.request, run.report, engine, size)

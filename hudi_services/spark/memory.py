@@ -4,12 +4,11 @@ Python workers are not in the heap of the JVM: YARN and Kubernetes give an execu
 memory outside of the heap, and kill an executor that takes more. Source: Spark's configuration page, ResourceProfile.
 """
 
-import os
 import re
 from collections.abc import Callable
 
 from ..options.value_types import LEAST_MEMORY, bytes_of
-from ..process import machine_bytes
+from ..process import machine_bytes, machine_cores
 from ..rows.memory import INTERPRETER_BYTES
 
 Setting = Callable[[str, str], str]
@@ -35,7 +34,8 @@ def task_memory(setting: Setting) -> int:
     if local is not None:
         together = machine_bytes() * 8 // 10 - _size(setting, "spark.driver.memory", _HEAP_BYTES)
         # Not Spark's default parallelism: `spark.default.parallelism` sets that, but not how many tasks run at once.
-        cores = _machine_cores() if local[1] == "*" else int(local[1] or 1)
+        # Java may see fewer, by a container's quota: then tasks get less memory than they could, which is safe.
+        cores = machine_cores() if local[1] == "*" else int(local[1] or 1)
     else:
         together = _python_bytes(setting, master)
         cores = _executor_cores(setting, master)
@@ -62,17 +62,9 @@ def _executor_cores(setting: Setting, master: str) -> int:
     if master.startswith("spark:"):
         # An executor takes all cores of its worker. Which these are is not known before it has registered, but it has
         # at most the cores of the whole application; without such a limit, workers are taken to be like this machine.
-        return _count(setting, "spark.cores.max") or _machine_cores()
+        return _count(setting, "spark.cores.max") or machine_cores()
     # YARN and Kubernetes.
     return 1
-
-
-def _machine_cores() -> int:
-    """The cores that this process may run on. Java may see fewer, by a container's quota: then tasks get less memory
-    than they could, which is safe."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _python_bytes(setting: Setting, master: str) -> int:

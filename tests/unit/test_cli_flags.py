@@ -32,6 +32,7 @@ VALUES = {
     "--instant": "INSTANT",
     "--memory-per-task": "123m",
     "--time-limit": "30m",
+    "--engine": "local",
     "--parallelism": "3",
     "--spark-master": "local[3]",
     "--spark-memory": "3g",

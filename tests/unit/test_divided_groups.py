@@ -317,7 +317,7 @@ def test_a_fault_between_tasks_is_found(fault: Any, said: str, small_groups: Non
     before = both_views(path)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Unreliable, "fault", staticmethod(fault), raising=False)
-        patch.setattr(LocalPieces, "_kept", lambda *args: Unreliable(*_parts(kept(*args))))
+        patch.setattr(LocalPieces, "_held_ones", lambda *args: Unreliable(*_parts(kept(*args))))
         with pytest.raises(CheckFailed, match=said):
             clustered(path, SORT)
     assert all(seen.equals(before) for seen in both_views(path))
@@ -325,7 +325,7 @@ def test_a_fault_between_tasks_is_found(fault: Any, said: str, small_groups: Non
     assert all(seen.equals(before) for seen in both_views(path))
 
 
-kept = LocalPieces._kept
+kept = LocalPieces._held_ones
 
 
 def _parts(pieces: LocalPieces) -> tuple[Any, Any]:

@@ -54,7 +54,7 @@ ROWS = [
     {"keygen"},
     {"clustering", "compaction", "cleaning", "orphan_files", "validation", "indexing", "writing"},
     {"recovery", "archival", "inputs"},
-    {"spark"},
+    {"spark", "processes"},
     {"runs"},
     {"ingest"},
     {"jobs"},

@@ -1,0 +1,76 @@
+"""The engine without Java: tasks in processes of this machine."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..engine import LocalEngine, Pieces, RepeatedTask, WeighedTask, weights
+from ..options.value_types import LEAST_MEMORY
+from ..process import machine_bytes, usable_cores
+from ..rows.memory import INTERPRETER_BYTES
+from .process_pieces import ProcessPieces, counted
+from .worker_pool import Work, Workers
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+LITTLE = 16 << 20
+"""Bytes of the tasks of a job that this process does itself: others would take as long to begin."""
+
+
+def task_memory(processes: int) -> int:
+    """Bytes for the data of one of the tasks that run in so many processes, at least 64 MiB."""
+    return max(LEAST_MEMORY, (machine_bytes() * 8 // 10 - INTERPRETER_BYTES) // processes - INTERPRETER_BYTES)
+
+
+class ProcessEngine:
+    """Runs tasks in up to `parallelism` processes, or as many as there are cores, until `close`.
+
+    One thread at a time may give it work.
+    """
+
+    repeats_tasks = False
+    repeated: Sequence[RepeatedTask] = ()
+
+    def __init__(self, parallelism: int | None = None) -> None:
+        found = usable_cores()
+        self.cores = min(found, parallelism or found)
+        self._workers = Workers(self.cores)
+        self._jobs = 0
+
+    @property
+    def task_memory(self) -> int:
+        return task_memory(self.cores)
+
+    def prepare(self, size: int) -> None:
+        """Get ready for tasks of so many bytes in all, without waiting for it."""
+        if size > LITTLE:
+            self._workers.start()
+
+    def map(
+        self,
+        function: Callable[[Task, str], Result],
+        tasks: Sequence[Task],
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        each = weights(tasks)
+        total = sum(each)
+        if all(isinstance(one, WeighedTask) for one in tasks) and total <= LITTLE:
+            return LocalEngine(self.cores).map(function, tasks, description, progress)
+        job = self.next_job()
+        works = [
+            Work(function, task, f"{at}-{job}-{at}", weight)
+            for at, (task, weight) in enumerate(zip(tasks, each, strict=True))
+        ]
+        return self._workers.run(works, description, counted(progress, total))
+
+    def labels(self, labels: "Sequence[Any]") -> Pieces:
+        return ProcessPieces.of_labels(self._workers, self.next_job, labels)
+
+    def next_job(self) -> int:
+        """The number of a job, for the tokens of its tasks."""
+        self._jobs += 1
+        return self._jobs
+
+    def close(self) -> None:
+        self._workers.close()

@@ -1,0 +1,222 @@
+"""Worker processes, as the process sees them that has work for them."""
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from ..errors import HudiServicesError, JobLost
+from ..request_counts import add_of_tasks
+from ..temporary_files import temporary_folder
+from .forked import FORK, KILL, MESSAGE, STATUS, WAIT
+
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {} import main; main()"
+_ENVIRONMENT = {
+    # As in this process, and in workers of Spark while they run tasks.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    # Threads that begin with an import: a process with threads may not fork, and tasks have no use for these.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_STDERR = 2
+_LIBRARIES = ("numpy", "pyarrow.parquet", "pyarrow.compute", "obstore.store", "isal.isal_zlib")
+"""What tasks load when they need it; where it is there, workers have it from the beginning."""
+_NOT_FOR_TASKS = ("hudi_services.cli", "hudi_services.api", "hudi_services.jobs", "hudi_services.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`function(task, token)`; plain picklable values. `weight` is what the progress counts for it."""
+
+    function: Callable[[Any, str], Any]
+    task: Any
+    token: str
+    weight: int = 1
+
+
+@dataclass(slots=True)
+class _Worker:
+    number: int
+    connection: Connection
+    at: int = -1
+    """The place of what it does among the work."""
+
+
+@dataclass(slots=True)
+class Workers:
+    """Up to `most` processes, which run one task after the other; made when there is work, until `close`.
+
+    One thread at a time gives them work.
+    """
+
+    most: int
+    _first: "subprocess.Popen[bytes] | None" = None
+    _control: socket.socket | None = None
+    _folder: Path | None = None
+    _idle: list[_Worker] = field(default_factory=list)
+    _made: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """A folder on the local disk for what tasks exchange; deleted at the end, however this process ends."""
+        self.start()
+        assert self._folder is not None
+        return self._folder
+
+    def start(self) -> None:
+        """Let the first process begin to load what tasks need, unless it has; this waits for nothing."""
+        if self._first is not None:
+            return
+        self._folder = Path(tempfile.mkdtemp(dir=temporary_folder(), prefix="hudi_services-"))
+        loaded = [name for name in sys.modules if name.startswith("hudi_services.")]
+        modules = [*_LIBRARIES, *(name for name in loaded if not name.startswith(_NOT_FOR_TASKS))]
+        mine, its = socket.socketpair()
+        line = [sys.executable, "-c", _START.format(f"{__package__}.forked"), str(its.fileno())]
+        with its:
+            self._first = subprocess.Popen(
+                [*line, str(self._folder), ",".join(modules), json.dumps(sys.path)],
+                stdin=subprocess.DEVNULL,
+                # What an operator's own code prints is not part of the report.
+                stdout=_STDERR,
+                env={**os.environ, **_ENVIRONMENT},
+                pass_fds=[its.fileno()],
+                # Ctrl-C is for this process, which ends them.
+                start_new_session=True,
+            )
+        self._control = mine
+
+    def run(self, works: Sequence[Work], description: str, progress: Callable[[int], None]) -> list[Any]:
+        """The results in the order of the work. `progress` gets the weight of each piece that is done.
+
+        All work is done before a HudiServicesError of one is raised, the first in order: what is finished is kept.
+        Raises any other error of a task at once, and JobLost when a process is gone. No task is running afterwards.
+        """
+        self.start()
+        results: list[Any] = [None] * len(works)
+        waiting = deque(range(len(works)))
+        busy: dict[Connection, _Worker] = {}
+        try:
+            while waiting or busy:
+                while waiting and len(busy) < self.most:
+                    worker = self._given(works[waiting[0]], description)
+                    worker.at = waiting.popleft()
+                    busy[worker.connection] = worker
+                for ready in wait([*busy]):
+                    worker = busy.pop(ready)  # type: ignore[call-overload]
+                    results[worker.at] = self._result(worker, description)
+                    self._idle.append(worker)
+                    progress(works[worker.at].weight)
+        except BaseException:
+            self._kill([*busy])
+            raise
+        for found in results:
+            if isinstance(found, HudiServicesError):
+                raise found
+        return results
+
+    def close(self) -> None:
+        """End all processes, without waiting for their end: no task is running."""
+        first, self._first = self._first, None
+        self._forget()
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if first is not None:
+            threading.Thread(target=first.wait, daemon=True).start()
+
+    def _given(self, work: Work, description: str) -> _Worker:
+        """A worker that has this work now."""
+        payload = pickle.dumps((work.function, work.task, work.token))
+        worker = self._idle.pop() if self._idle else self._new(description)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            # Else it is told where the result is awaited.
+            worker.connection.send_bytes(payload)
+        return worker
+
+    def _new(self, description: str) -> _Worker:
+        mine, its = socket.socketpair()
+        self._made += 1
+        with its:
+            try:
+                assert self._control is not None, "it has started"
+                socket.send_fds(self._control, [MESSAGE.pack(FORK, self._made)], [its.fileno()])
+            except OSError as error:
+                mine.close()
+                raise _lost(description, f"the process that starts them is gone ({error.strerror})") from error
+        return _Worker(self._made, Connection(mine.detach()))
+
+    def _result(self, worker: _Worker, description: str) -> Any:
+        """What the task has given, a HudiServicesError as a value. Raises its other errors, and JobLost."""
+        try:
+            is_done, found, said, requests = pickle.loads(worker.connection.recv_bytes())
+        except (EOFError, ConnectionResetError) as error:
+            raise _lost(description, self._why_gone(worker)) from error
+        add_of_tasks(requests)
+        if is_done or isinstance(found, HudiServicesError):
+            return found
+        if found is None:
+            raise _lost(description, said.strip().splitlines()[-1]) from _OfTask(said)
+        raise found from _OfTask(said)
+
+    def _why_gone(self, worker: _Worker) -> str:
+        try:
+            status = STATUS.unpack(self._asked(WAIT, worker.number))[0]
+        except (OSError, EOFError):
+            return "the process that starts them is gone, too"
+        if os.WIFSIGNALED(status):
+            return f"a process was ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        return f"a process ended with exit code {os.waitstatus_to_exitcode(status)}"
+
+    def _asked(self, kind: bytes, number: int = 0) -> bytes:
+        """The answer of the first process. Raises OSError and EOFError when it is gone."""
+        if self._control is None:
+            raise EOFError
+        self._control.sendall(MESSAGE.pack(kind, number))
+        answer = self._control.recv(STATUS.size, socket.MSG_WAITALL)
+        if len(answer) < STATUS.size:
+            raise EOFError
+        return answer
+
+    def _kill(self, busy: Sequence[Connection]) -> None:
+        """End the workers, and wait until they have ended; work that follows has new ones."""
+        try:
+            self._asked(KILL)
+        except (OSError, EOFError):
+            # Without the first process, they see the end of their sockets; the folder is left to us.
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            self._forget(busy)
+
+    def _forget(self, busy: Sequence[Connection] = ()) -> None:
+        for one in (*busy, *(worker.connection for worker in self._idle)):
+            one.close()
+        self._idle.clear()
+
+
+class _OfTask(Exception):
+    """The traceback of a task, as the cause of its error."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _lost(description: str, why: str) -> JobLost:
+    return JobLost(
+        f"the processes of the job '{description}' failed: {why}",
+        hint="run it again, with --memory-per-task or with fewer processes (--parallelism) when memory was short; "
+        "--verbose tells more",
+    )
