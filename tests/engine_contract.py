@@ -1,4 +1,4 @@
-"""What every engine promises: those of one process, of processes, and of Spark have these tests as a class of theirs."""
+"""What every engine promises: tests for a class of each engine, in this process, in processes and on Spark."""
 
 import random
 from collections import defaultdict

@@ -1,5 +1,6 @@
 """The program: its commands, and its exit code."""
 
+import functools
 import gc
 import os
 import signal
@@ -20,14 +21,7 @@ _USAGE = 2
 _INTERRUPTED = 130
 _TERMINATED = 143
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _command in COMMANDS:
-    app.command(_command.name, help=_command.help)(_command.function())
+_BY_NAME = {command.name: command for command in COMMANDS}
 
 
 def _print_version(is_asked: bool) -> None:
@@ -36,7 +30,6 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=f"Table services for Apache Hudi tables, in Python.\n\n{_SPARK}\n\n{RULE}")
 def _program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -45,10 +38,26 @@ def _program(
     """Table services for Apache Hudi tables, in Python."""
 
 
+@functools.cache
+def app(name: str | None = None) -> typer.Typer:
+    """The program with the command of that name alone, or with all: Typer takes some time for each."""
+    found = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    found.callback(help=f"Table services for Apache Hudi tables, in Python.\n\n{_SPARK}\n\n{RULE}")(_program)
+    for command in COMMANDS if name is None else [_BY_NAME[name]]:
+        found.command(command.name, help=command.help)(command.function())
+    return found
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit code."""
     try:
-        code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        name = arguments[0] if {*arguments[:1]} & _BY_NAME.keys() else None
+        code = app(name)(arguments, prog_name=PROGRAM, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except (SystemExit, OSError) as error:

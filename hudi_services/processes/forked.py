@@ -5,8 +5,6 @@ milliseconds, and shares the memory of the modules. It lives as long as the proc
 by the end of its socket: then it kills the workers, and deletes the folder of what they exchange.
 """
 
-import gc
-import importlib
 import os
 import pickle
 import shutil
@@ -15,10 +13,10 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
+from ..preloading import load
 from ..process import give_back_large_blocks
 from ..request_counts import requests_so_far
 
@@ -29,19 +27,14 @@ STATUS = struct.Struct("!i")
 """The answer to WAIT and KILL: how the worker ended, as os.waitpid tells it."""
 
 
-def serve(control: int, folder: str, modules: Sequence[str]) -> None:
+def serve(control: int, folder: str, modules: str) -> None:
     """Fork workers until the socket `control` ends.
 
     FORK comes with the socket of the new worker; WAIT waits until a worker has ended, KILL ends all of them.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    for name in modules:
-        # A task that needs it says what is wrong.
-        with suppress(Exception):
-            importlib.import_module(name)
-    gc.collect()
-    gc.freeze()
+    load(modules)
     workers: dict[int, int] = {}
     with socket.socket(fileno=control) as asked:
         try:
@@ -124,4 +117,4 @@ def _without_frames(error: BaseException) -> BaseException | None:
 def main() -> None:
     """What the command line of the first process calls: socket, folder, and the names of modules."""
     control, folder, modules = sys.argv[1:4]
-    serve(int(control), folder, modules.split(","))
+    serve(int(control), folder, modules)

@@ -1,13 +1,11 @@
 """Worker processes, as the process sees them that has work for them."""
 
-import json
 import os
 import pickle
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import deque
@@ -19,22 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HudiServicesError, JobLost
+from ..preloading import start_preloading
 from ..request_counts import add_of_tasks
 from ..temporary_files import temporary_folder
 from .forked import FORK, KILL, MESSAGE, STATUS, WAIT
-
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {} import main; main()"
-_ENVIRONMENT = {
-    # As in this process, and in workers of Spark while they run tasks.
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    # Threads that begin with an import: a process with threads may not fork, and tasks have no use for these.
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-_STDERR = 2
-_LIBRARIES = ("numpy", "pyarrow.parquet", "pyarrow.compute", "obstore.store", "isal.isal_zlib")
-"""What tasks load when they need it; where it is there, workers have it from the beginning."""
-_NOT_FOR_TASKS = ("hudi_services.cli", "hudi_services.api", "hudi_services.jobs", "hudi_services.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +67,9 @@ class Workers:
         if self._first is not None:
             return
         self._folder = Path(tempfile.mkdtemp(dir=temporary_folder(), prefix="hudi_services-"))
-        loaded = [name for name in sys.modules if name.startswith("hudi_services.")]
-        modules = [*_LIBRARIES, *(name for name in loaded if not name.startswith(_NOT_FOR_TASKS))]
         mine, its = socket.socketpair()
-        line = [sys.executable, "-c", _START.format(f"{__package__}.forked"), str(its.fileno())]
         with its:
-            self._first = subprocess.Popen(
-                [*line, str(self._folder), ",".join(modules), json.dumps(sys.path)],
-                stdin=subprocess.DEVNULL,
-                # What an operator's own code prints is not part of the report.
-                stdout=_STDERR,
-                env={**os.environ, **_ENVIRONMENT},
-                pass_fds=[its.fileno()],
-                # Ctrl-C is for this process, which ends them.
-                start_new_session=True,
-            )
+            self._first = start_preloading(f"{__package__}.forked", [str(self._folder)], its.fileno())
         self._control = mine
 
     def run(self, works: Sequence[Work], description: str, progress: Callable[[int], None]) -> list[Any]:

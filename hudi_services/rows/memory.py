@@ -10,7 +10,7 @@ from ..concurrency import AT_ONCE
 
 INTERPRETER_BYTES = 160 << 20
 READER_BYTES = 24 << 10
-_LEAST_PROCESS_BYTES = 140 << 20
+_LEAST_PROCESS_BYTES = 85 << 20
 _THREAD_BYTES = 1 << 20
 """What one of the threads that open small files keeps."""
 _WRITER_BYTES = 48 << 20

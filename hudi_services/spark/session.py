@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 from ..process import under_spark_submit
+from . import worker_daemon
+from .class_archive import archive_options, make_archive_later, spark_home
+from .memory import LOCAL
+from .shipping import is_there
+from .worker_host import WorkerHost
 
 # Spark reports on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
@@ -33,7 +38,10 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 # The work is done in Python: the JVM only hands out tasks, so it should start quickly and leave the cores to the tasks.
 _SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_FOR_THE_START = ("JAVA_HOME", "PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_FOR_THE_START = (
+    *("JAVA_HOME", "SPARK_HOME", "SPARK_LAUNCHER_OPTS", "PYTHONPATH", "PYTHONSAFEPATH", worker_daemon.PLACE),
+    *("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"),
+)
 """Variables that we set: Java and Spark read them when they start."""
 _OF_SPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 """Variables that Spark sets in this process and reads there."""
@@ -58,8 +66,24 @@ def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spa
     try:
         yield there
     finally:
-        if there.own:
-            _session.leave()
+        if there.own and _session.leave() and not under_spark_submit():
+            make_archive_later()
+
+
+def start_and_stop(java_options: str) -> None:
+    """Start a session of our own with further options of Java, run a job, and stop it; returns when Java has ended.
+
+    Raises what starting it raises, and RuntimeError when Java did not end well.
+    """
+    context, close = _start("hudi_services class archive", "local[1]", None, java_options)
+    process: subprocess.Popen[bytes] = SparkContext._gateway.proc  # type: ignore[union-attr]
+    try:
+        numbers = context.parallelize([(number, bytes(number)) for number in range(4)], 2)
+        numbers.mapPartitions(list).persist(StorageLevel.DISK_ONLY).partitionBy(2).collect()
+    finally:
+        close()
+    if process.wait(120):
+        raise RuntimeError(f"Java ended with {process.returncode}")
 
 
 class _Session:
@@ -80,20 +104,27 @@ class _Session:
             self._users += 1
             return Spark(self._started[0], own=True)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
+        """Stop the session, unless others use it; whether it was stopped."""
         with self._lock:
             self._users -= 1
             if self._users or self._started is None:
-                return
+                return False
             stop, self._started = self._started[1], None
             stop()
+            return True
 
 
 _session = _Session()
 
 
-def _start(app_name: str, master: str | None, memory: str | None) -> tuple[SparkContext, Callable[[], None]]:
-    """A new session of our own, and the function that stops it and leaves this process as it was."""
+def _start(
+    app_name: str, master: str | None, memory: str | None, java_options: str | None = None
+) -> tuple[SparkContext, Callable[[], None]]:
+    """A new session of our own, and the function that stops it and leaves this process as it was.
+
+    `java_options` stand in place of those of the class archive.
+    """
     submitted = under_spark_submit()
     with _unchanged(_FOR_THE_START), ExitStack() as undo:
         undo.enter_context(_unchanged(_OF_SPARK))
@@ -105,9 +136,17 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
             builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
         folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        host = None
         if not submitted:
             _use_this_python(master)
-            builder = _quiet(builder, folder)
+            # The scripts would start a Python to find it, and the launcher is a JVM of its own.
+            os.environ["SPARK_HOME"] = spark_home()
+            os.environ["SPARK_LAUNCHER_OPTS"] = f"{_SOON_UP} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}".strip()
+            builder = _quiet(builder, folder, archive_options() if java_options is None else java_options)
+            if SparkContext._gateway is None and _is_this_machine(master):
+                host = undo.enter_context(_ready_workers(folder))
+        if host is not None:
+            builder = builder.config("spark.python.daemon.module", worker_daemon.__name__)
         # Spark installs its own handler of Ctrl-C.
         undo.callback(_restore_handler, signal.getsignal(signal.SIGINT))
         if SparkContext._gateway is None and not submitted:
@@ -118,7 +157,31 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
         # The session adds the folder of its files to the import path.
         undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
         undo.callback(_stop, session)
+        if host is not None:
+            is_there(session.sparkContext)
         return session.sparkContext, undo.pop_all().close
+
+
+def _is_this_machine(master: str | None) -> bool:
+    return master is None or LOCAL.fullmatch(master) is not None
+
+
+@contextmanager
+def _ready_workers(folder: Path) -> Iterator[WorkerHost | None]:
+    """The process that Spark's workers are forked from, which Java finds by its environment; None where the path of the
+    folder is too long for it."""
+    try:
+        host = WorkerHost(folder)
+    except OSError:
+        yield None
+        return
+    os.environ[worker_daemon.PLACE] = str(host.place)
+    home = str(Path(__file__).resolve().parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
+    try:
+        yield host
+    finally:
+        host.close()
 
 
 def _stop(session: SparkSession) -> None:
@@ -196,14 +259,14 @@ def _use_this_python(master: str | None) -> None:
             os.environ.setdefault(variable, sys.executable)
 
 
-def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
+def _quiet(builder: SparkSession.Builder, folder: Path, java_options: str) -> SparkSession.Builder:
     """Configure no web server, and only errors on stderr, where our own progress goes."""
     log = folder / "log4j2.properties"
     log.write_text(_LOG4J)
     return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {_SOON_UP}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {_SOON_UP} {java_options}")
     )
 
 

@@ -30,12 +30,13 @@ _have_it: "weakref.WeakKeyDictionary[SparkContext, Shipment]" = weakref.WeakKeyD
 
 
 class Shipment:
-    """What the executors of a context have got: this package as the file `archive`; `requests` counts what they ask
-    stores for."""
+    """What the executors of a context have got: this package as the file `archive`, "" where their workers have it
+    anyway; `requests` counts what they ask stores for."""
 
-    def __init__(self, context: SparkContext, archive: Path) -> None:
-        context.addFile(str(archive))
-        self.archive = archive.name
+    def __init__(self, context: SparkContext, archive: Path | None) -> None:
+        if archive is not None:
+            context.addFile(str(archive))
+        self.archive = archive.name if archive is not None else ""
         # Executors load it before they have this package: it has nothing of ours in it.
         self.requests: Accumulator[Any] = context.accumulator(Counter(), AddingAccumulatorParam(Counter()))
         self._told: Counter[str] = Counter()
@@ -56,6 +57,12 @@ def ship(context: SparkContext) -> Shipment:
         return _have_it[context]
 
 
+def is_there(context: SparkContext) -> None:
+    """Note that the workers of `context` have this package, and nothing is to be shipped."""
+    with _lock:
+        _have_it[context] = Shipment(context, None)
+
+
 def shipped(
     shipment: Shipment, function: Callable[[Iterable[Any]], Iterator[Any]]
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -74,8 +81,8 @@ def shipped(
 
         from pyspark import SparkFiles
 
-        place = SparkFiles.get(archive)
-        if sys.path[:1] != [place]:
+        place = SparkFiles.get(archive) if archive else ""
+        if archive and sys.path[:1] != [place]:
             # Also before the worker's own folder: the archive has nothing else that could hide a module. A worker runs
             # one job after another, and may have loaded another release of this package for another program.
             sys.path[:] = [place, *(one for one in sys.path if one != place)]

@@ -20,6 +20,13 @@ from hudi_services.jobs import clean, clustering, compaction, index_bootstrap, r
 from hudi_services.storage import Storage
 
 _REPOSITORY = Path(__file__).parents[2]
+PROGRAM_WITH_PROCESSES = """
+from hudi_services.processes import process_engine
+process_engine.LITTLE = -1
+from hudi_services.cli.app import main
+main()
+"""
+"""The command line, whose `--engine local` does nothing in its own process."""
 # One clock serves us and the writers of the tests: nobody has to wait for another one.
 _ONE_CLOCK = {"hoodie.time.generator.max_expected_clock_skew_ms": "1"}
 
@@ -61,8 +68,18 @@ def run(
 
 def run_process(command: str, path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
     """As `run`, in a process of its own, as an operator does it: `execute` and `index-bootstrap` start Spark."""
+    return _as_process(["-m", "hudi_services"], _arguments(command, path, flags, options or {}))
+
+
+def run_local(command: str, path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
+    """As `run_process`, with `--engine local`, whose processes do the tasks of small tables, too."""
+    arguments = _arguments(command, path, ("--engine", "local", *flags), options or {})
+    return _as_process(["-c", PROGRAM_WITH_PROCESSES], arguments)
+
+
+def _as_process(program: list[str], arguments: list[str]) -> Run:
     done = subprocess.run(
-        [sys.executable, "-m", "hudi_services", *_arguments(command, path, flags, options or {})],
+        [sys.executable, *program, *arguments],
         cwd=_REPOSITORY,
         env={**os.environ, "TZ": "UTC"},
         capture_output=True,

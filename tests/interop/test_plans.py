@@ -37,12 +37,13 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
 def test_we_execute_the_plan_of_hudi(
     recipe: str, sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables
 ) -> None:
-    """With Spark, in a process of our own, as an operator runs it: sorted, and copied."""
+    """With Spark and with processes, as an operator runs it: sorted, and copied."""
     path, before = table(recipe), known.reading(recipe)
     partitions = len(known.live_files(recipe, path))
     peer.cluster(path, "schedule", order=",".join(sort) or None)
     (instant,) = layout.pending(path)
-    assert ours.execute_on_spark(path).report["instant"] == instant
+    execute = ours.run_process if peer.version == "0.15.0" else ours.run_local
+    assert execute("execute", path).ok().report["instant"] == instant
     _is_clustered(peer, path, before, partitions, sort)
     (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
     assert shown["state"] == "COMPLETED"

@@ -17,6 +17,10 @@ from typing import Any
 
 from hudi_services.indexing.checkpoints import WORK_FOLDER
 
+from ..interop.ours import PROGRAM_WITH_PROCESSES
+
+ONE_TASK = {"spark": ("--spark-master", "local[1]"), "local": ("--engine", "local", "--parallelism", "1")}
+"""Flags of the engines, for one task at a time."""
 ROOT = Path(__file__).resolve().parents[2]
 _HASH = """
 import os, time
@@ -37,12 +41,10 @@ def stuck(keys, count):
 _PROGRAM = """
 from hudi_services.indexing import build
 build._KEYS_PER_TASK = 1
-from hudi_services.cli.app import main
-main()
 """
 
 
-def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
+def build_killed_twice(path: Path, folder: Path, engine: str = "spark") -> dict[str, Any]:
     """Build the index of the table at `path`, with 40 shards; gives the report of the run that finished.
 
     Asserts that nothing was done twice, and that nobody saw the index before.
@@ -52,12 +54,12 @@ def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
     seen.touch()
     before = properties.read_bytes()
 
-    kill_when(_start(path, folder, "stuck"), lambda: len(_lines(seen)) == 3)
+    kill_when(_start(path, folder, engine, "stuck"), lambda: len(_lines(seen)) == 3)
     read = _times(work, "keys-*.json") | _times(work, "run-*.arrow")
     tasks = len(json.loads((work / "plan.json").read_text())["tasks"])
     assert len(list(work.glob("keys-*.json"))) == 2 < tasks
 
-    kill_when(_start(path, folder, "counted", "--resume"), lambda: len(list(work.glob("shard-*.json"))) >= 3)
+    kill_when(_start(path, folder, engine, "counted", "--resume"), lambda: len(list(work.glob("shard-*.json"))) >= 3)
     assert len(_lines(seen)) == 3 + tasks - 2
     assert read.items() <= (_times(work, "keys-*.json") | _times(work, "run-*.arrow")).items()
     noted = {file.with_suffix(".hfile").name for file in work.glob("shard-*.json")}
@@ -65,7 +67,7 @@ def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
     assert 3 <= len(written) < 40
     assert properties.read_bytes() == before
 
-    process = _start(path, folder, "counted", "--resume")
+    process = _start(path, folder, engine, "counted", "--resume")
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors.decode()[-4000:]
     assert len(_lines(seen)) == 3 + tasks - 2
@@ -76,12 +78,12 @@ def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
     return report
 
 
-def _start(path: Path, folder: Path, function: str, *flags: str) -> subprocess.Popen[bytes]:
+def _start(path: Path, folder: Path, engine: str, function: str, *flags: str) -> subprocess.Popen[bytes]:
     """In a session of its own, so that Spark's processes can be killed with it."""
     options = ["--file-group-count", "40", "--hoodie-conf", f"hudi.services.index.hash=slow_hash:{function}"]
-    arguments = ["index-bootstrap", "-sp", str(path), "--spark-master", "local[1]", "--format", "json", *options]
+    arguments = ["index-bootstrap", "-sp", str(path), *ONE_TASK[engine], "--format", "json", *options]
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *arguments, *flags],
+        [sys.executable, "-c", _PROGRAM + PROGRAM_WITH_PROCESSES, *arguments, *flags],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(folder), "SEEN": str(folder / "seen"), "TZ": "UTC"},
         stdout=subprocess.PIPE,

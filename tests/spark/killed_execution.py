@@ -13,7 +13,8 @@ from typing import Any
 
 from hudi_services.commit.checkpoints import checkpoint_folder
 
-from .killed_build import ROOT, kill_when
+from ..interop.ours import PROGRAM_WITH_PROCESSES
+from .killed_build import ONE_TASK, ROOT, kill_when
 
 _LAYOUT = """
 import os, signal, time
@@ -45,11 +46,14 @@ _ALL = 1000
 class Executions:
     """Of the plan at `ts` of the table at `path`, whose groups are sorted by something; `folder` is theirs."""
 
-    def __init__(self, path: Path, ts: str, folder: Path, options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, path: Path, ts: str, folder: Path, options: dict[str, str] | None = None, engine: str = "spark"
+    ) -> None:
         self._path = path
         self._ts = ts
         self._folder = folder
         self._options = options or {}
+        self._engine = engine
         (folder / "counted.py").write_text(_LAYOUT)
 
     def killed_after(self, groups: int) -> None:
@@ -73,6 +77,10 @@ class Executions:
         process = self._start(groups, "java", "--retry", "1")
         return _ended(process)
 
+    def tried_again_after(self, groups: int) -> tuple[dict[str, Any], str]:
+        """A worker dies when so many groups more are done; the same execution tries again, and ends."""
+        return _ended(self._start(groups, "worker", "--retry", "1"))
+
     def whole(self) -> tuple[dict[str, Any], int]:
         """The report of one that ends, and how many groups it rewrote."""
         report, _ = _ended(self._start(_ALL, ""))
@@ -88,11 +96,11 @@ class Executions:
         """In a session of its own, so that Spark's processes can be killed with it; one group after the other."""
         (self._folder / "seen").write_text("")
         options = {"hoodie.layout.optimize.strategy": "counted:Counted", **self._options}
-        line = ["execute", "-sp", str(self._path), "--spark-master", "local[1]", "--format", "json", *flags]
+        line = ["execute", "-sp", str(self._path), *ONE_TASK[self._engine], "--format", "json", *flags]
         line += [word for key, value in options.items() for word in ("--hoodie-conf", f"{key}={value}")]
         told = {"SEEN": str(self._folder / "seen"), "AT_MOST": str(at_most), "END": end}
         return subprocess.Popen(
-            [sys.executable, "-m", "hudi_services", *line],
+            [sys.executable, "-c", PROGRAM_WITH_PROCESSES, *line],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(self._folder), "TZ": "UTC", **told},
             stdout=subprocess.PIPE,

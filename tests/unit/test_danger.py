@@ -58,7 +58,7 @@ READS = "index-lookup"
 
 
 def test_the_rule_names_every_command() -> None:
-    names = {one.name for one in app.registered_commands if not one.hidden}
+    names = {one.name for one in app().registered_commands if not one.hidden}
     assert set(CASES) | {READS} == names
     lines = [line.split("  ") for line in RULE.splitlines() if line.startswith("  ")]
     told = {name: line[-1].strip() for line in lines for name in line[1].strip().split(", ")}

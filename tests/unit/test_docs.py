@@ -137,7 +137,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         assert f"`{one.service}`" in services
         assert f"`{one.action}`" in actions or one.action == one.service
     pages = document("docs/exit-codes.md").partition("## 4, 6 and 7 by command")[2]
-    assert {one.name for one in app.registered_commands} == set(first_column(pages)) - {"command", "---"}
+    assert {one.name for one in app().registered_commands} == set(first_column(pages)) - {"command", "---"}
 
 
 def test_every_exit_code_is_in_its_page() -> None:
@@ -177,7 +177,7 @@ def anchors(text: str) -> set[str]:
 
 
 def test_every_command_is_in_the_readme() -> None:
-    for command in app.registered_commands:
+    for command in app().registered_commands:
         assert f"\nhudi-services {command.name} " in document("README.md"), command.name
 
 
@@ -195,7 +195,7 @@ def test_the_parts_of_a_runbook(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if name.startswith("docs/") or name == "README.md"])
 def test_commands_in_the_documents_can_be_read(name: str) -> None:
     """Their flags exist."""
-    commands = getattr(get_command(app), "commands", {})
+    commands = getattr(get_command(app()), "commands", {})
     joined = document(name).replace("\\\n", " ")
     for command, arguments in re.findall(r"hudi-services ([a-z-]+) ([^`\n|#]*)", joined):
         if command not in commands:
@@ -212,7 +212,7 @@ def test_options_and_flags_of_operating_clustering_exist() -> None:
     assert named <= {option.key for option in OPTIONS}
     for end in re.findall(r"`…(\.[\w.]*\w)[`=]", text):
         assert any(option.key.endswith(end) for option in OPTIONS), end
-    commands = getattr(get_command(app), "commands", {})
+    commands = getattr(get_command(app()), "commands", {})
     known = {flag for command in commands.values() for one in command.params for flag in one.opts}
     not_ours = {"--conf", "--master", "--num-executors"}
     assert set(re.findall(r"(?<![\w-])--\w[\w-]*", text)) - not_ours <= known

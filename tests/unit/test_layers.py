@@ -31,6 +31,7 @@ ROWS = [
         "recent",
         "temporary_files",
         "waiting",
+        "preloading",
     },
     {"storage", "file_names", "stored_tables", "request_counts"},
     {"stores", "file_cache", "small_files", "local_pieces"},

@@ -1,0 +1,105 @@
+"""An archive of the classes that Spark loads when it starts, so that Java maps them instead of reading jars.
+
+The first run on Spark of this user with this Java and this Spark has it made, by a process that goes on after the run;
+later runs start Spark some two seconds sooner. It is in the user's cache folder, which nobody else may write to. Java
+checks that it fits (the jars with their sizes and times, itself), and does without it otherwise.
+
+Source: "Application Class-Data Sharing" (JEP 310), dynamic archives (JEP 350): from Java 13 on.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+from pyspark.find_spark_home import _find_spark_home
+
+from ..preloading import start_detached
+
+_LEAST_JAVA = 13
+_VERSION = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
+_PLAIN = re.compile(r"[\w./+-]+")
+"""Paths that need no quotes among the options of Java."""
+_STALE_SECONDS = 600
+_PATHS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+"""What else Spark puts on the class path."""
+
+
+QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+"""Java tells on stdout that an archive does not fit."""
+
+
+def archive_options() -> str:
+    """The options of Java for the archive, "" where there is none."""
+    found = place()
+    return f"-XX:SharedArchiveFile={found} -Xshare:auto {QUIET}" if found is not None and found.is_file() else ""
+
+
+def make_archive_later() -> None:
+    """Have the archive made by another process, unless it is there, or is being made, or cannot be made."""
+    wanted = place()
+    if wanted is None or wanted.exists() or beside(wanted, ".failed").exists():
+        return
+    begun = beside(wanted, ".making")
+    with suppress(OSError):
+        if begun.exists() and time.time() - begun.stat().st_mtime > _STALE_SECONDS:
+            begun.unlink()
+        begun.touch(exist_ok=False)
+        start_detached(f"{__package__}.archive_making", [str(wanted)])
+
+
+def place() -> Path | None:
+    """The path of the archive for the Java and the Spark that a session of this process would have; None where there
+    can be none."""
+    java = _java()
+    folder = _folder()
+    if java is None or folder is None:
+        return None
+    told = [pyspark.__version__, spark_home(), *java, *(os.environ.get(name, "") for name in _PATHS)]
+    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+    return folder / f"spark-{digest[:32]}.jsa"
+
+
+def spark_home() -> str:
+    """The folder of Spark, as pyspark finds it."""
+    return str(_find_spark_home())  # type: ignore[no-untyped-call]
+
+
+def _java() -> tuple[str, str] | None:
+    """The home of Java and what its file `release` says; None for a Java that cannot have an archive."""
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    if program is None:
+        return None
+    found = Path(os.path.realpath(program)).parents[1]
+    try:
+        release = (found / "release").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    version = _VERSION.search(release)
+    return (str(found), release) if version is not None and int(version[1]) >= _LEAST_JAVA else None
+
+
+def _folder() -> Path | None:
+    """The user's folder for archives, made when it is not there; None where others could write to it."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(cache) / "hudi_services"
+    if not folder.is_absolute() or not _PLAIN.fullmatch(str(folder)):
+        return None
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return folder if is_own else None
+
+
+def beside(archive: Path, suffix: str) -> Path:
+    """The path of a file that says something about the archive."""
+    return archive.with_name(archive.name + suffix)
