@@ -77,6 +77,7 @@ def _facts(report: Report) -> "Table":
         "rows": _change(report.rows),
         "seconds": ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items()),
         "requests": _requests(report),
+        "memory": "" if report.peak_bytes is None else f"{size_text(report.peak_bytes)} at most, of all processes",
     }
     for name, value in rows.items():
         if value:

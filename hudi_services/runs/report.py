@@ -96,6 +96,8 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     requests: dict[str, dict[str, int]] = field(default_factory=dict)
     """Of stores, by who made them and by kind, see `request_counts`."""
+    peak_bytes: int | None = None
+    """The most memory that this process and those that it has started on this machine had together."""
     options: Options | None = None
     warnings: list[str] = field(default_factory=list)
     reason: str | None = None
@@ -223,6 +225,7 @@ class Report:
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "requests": self.requests,
+            "peak_bytes": self.peak_bytes,
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],
             "warnings": [message_without_secrets(warning) for warning in self.all_warnings],
         }

@@ -14,6 +14,7 @@ from ..inputs.input_files import InputFiles
 from ..model import FileSlice
 from ..options import file_keys
 from ..process import uses_spark_connect
+from .memory_watch import MemoryWatch
 from .report import Report
 from .report_rows import RepeatedTaskRow
 from .request import IndexRequest, PlanRequest, SparkRequest
@@ -73,12 +74,14 @@ class Running:
         self._engine = engine
         self._session = ExitStack()
         self._starting: Future[Engine] | None = None
+        self._watch: MemoryWatch | None = None
         if engine is None and is_local(request):
             # Imported here, too: Spark's engine needs no processes.
             from ..processes.process_engine import ProcessEngine
 
             self._engine = local = ProcessEngine(request.options[file_keys.MAX_PARALLELISM])
             self._session.callback(local.close)
+            self._watch = MemoryWatch(report)
             local.prepare(size)
         elif engine is None:
             # Imported here: a command that has no tasks must not load Spark.
@@ -88,6 +91,7 @@ class Running:
             pool = ThreadPoolExecutor(1, "start spark")
             self._starting = pool.submit(self._start, there)
             pool.shutdown(wait=False)
+            self._watch = MemoryWatch(report)
 
     def __enter__(self) -> "Running":
         return self
@@ -134,6 +138,9 @@ class Running:
     def close(self) -> None:
         """Stop Spark, if it was started here, once it has started; the report gets the tasks that ran twice."""
         show_repeated(self._report, self)
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
         starting, self._starting = self._starting, None
         if starting is None:
             self._session.close()
