@@ -36,14 +36,16 @@ class ProcessEngine:
         self.cores = min(found, parallelism or found)
         self._workers = Workers(self.cores)
         self._jobs = 0
+        self._is_little = False
 
     @property
     def task_memory(self) -> int:
         return task_memory(self.cores)
 
     def prepare(self, size: int) -> None:
-        """Get ready for tasks of so many bytes in all, without waiting for it."""
-        if size > LITTLE:
+        """Get ready, without waiting for it, for jobs whose tasks read so many bytes of the table."""
+        self._is_little = size <= LITTLE
+        if not self._is_little:
             self._workers.start()
 
     def map(
@@ -55,7 +57,8 @@ class ProcessEngine:
     ) -> list[Result]:
         each = weights(tasks)
         total = sum(each)
-        if all(isinstance(one, WeighedTask) for one in tasks) and total <= LITTLE:
+        is_told = all(isinstance(one, WeighedTask) for one in tasks)
+        if total <= LITTLE if is_told else self._is_little:
             return LocalEngine(self.cores).map(function, tasks, description, progress)
         job = self.next_job()
         works = [

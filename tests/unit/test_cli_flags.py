@@ -26,7 +26,7 @@ from hudi_services.runs.retries import run_with_retries
 from .operator_tables import RECIPES, machine
 from .test_danger import CASES, READS, Case
 
-COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = get_command(app()).commands  # type: ignore[attr-defined]
 VALUES = {
     "--instant-time": "INSTANT",
     "--instant": "INSTANT",

@@ -332,7 +332,7 @@ def cheap_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     # To start a thread takes longer than to read one of these files.
     for reader in (data_files, partitions):
         monkeypatch.setattr(reader, "_REQUESTS_AT_ONCE", 1)
-    monkeypatch.setattr(concurrency, "_AT_ONCE", 1)
+    monkeypatch.setattr(concurrency, "AT_ONCE", 1)
 
 
 def remember_archives(decode: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
