@@ -21,6 +21,21 @@ import os, signal, time
 import numpy as np
 from hudi_services.rows.row_order import RowOrder
 
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+
+def java():
+    # That of the driver, which started the process that this worker is a fork of.
+    pid = os.getpid()
+    while True:
+        pid = parent(pid)
+        for one in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            try:
+                if parent(one) == pid and open(f"/proc/{one}/comm").read().strip() == "java":
+                    return one
+            except OSError:
+                continue
+
 class Counted(RowOrder):
     def learn(self, sample):
         pass
@@ -33,10 +48,7 @@ class Counted(RowOrder):
             if end == "worker":
                 os.kill(os.getpid(), signal.SIGKILL)
             if end == "java":
-                # The worker is a fork of a daemon that Java started.
-                os.kill(int(open(f"/proc/{os.getppid()}/stat").read().split()[3]), signal.SIGKILL)
-            if end == "java":
-                os.kill(int(open(os.environ["JAVA"]).read()), signal.SIGKILL)
+                os.kill(java(), signal.SIGKILL)
             time.sleep(600)
         return np.arange(len(keys[0]))[::-1].astype(np.int64)
 """
@@ -69,7 +81,8 @@ class Executions:
         process = self._start(groups, "worker")
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 1, errors.decode()[-4000:]
-        assert len(self.notes()) == before + groups
+        # Spark may begin the next task before it ends the job.
+        assert len(self.notes()) - before in (groups, groups + 1)
         return errors.decode()
 
     def without_java_after(self, groups: int) -> tuple[dict[str, Any], str]:
