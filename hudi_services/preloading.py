@@ -9,9 +9,10 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
+
+from .process import wait_aside
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {} import main; main()"
 _ENVIRONMENT = {
@@ -53,9 +54,7 @@ def start_detached(module: str, arguments: Sequence[str]) -> None:
     goes on when this process has ended."""
     nowhere = subprocess.DEVNULL
     line = [sys.executable, "-c", _START.format(module), *arguments, json.dumps(sys.path)]
-    process = subprocess.Popen(line, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
-    # Whoever stays alive waits for it, so that it leaves no zombie.
-    threading.Thread(target=process.wait, daemon=True).start()
+    wait_aside(subprocess.Popen(line, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True))
 
 
 def load(names: str) -> None:

@@ -3,7 +3,9 @@
 import ctypes
 import os
 import resource
+import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -96,6 +98,11 @@ def usable_cores() -> int:
             quota, period = map(int, " ".join(Path(path).read_text() for path in paths).split())
             found = min(found, -(-quota // period)) if quota > 0 else found
     return found
+
+
+def wait_aside(process: "subprocess.Popen[bytes]") -> None:
+    """Let a thread wait for the end of a process, so that it leaves no zombie, and go on."""
+    threading.Thread(target=process.wait, daemon=True).start()
 
 
 def uses_spark_connect() -> bool:

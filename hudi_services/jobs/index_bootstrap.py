@@ -55,7 +55,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
         return _dry_run(run, sizing)
     with (
         Transaction(table, "index-bootstrap", "index-bootstrap", run.settings),
-        Running(f"hudi_services index {table.config.name}", request, report, engine, _size(table)) as runner,
+        Running(f"hudi_services index {table.config.name}", request, report, engine, table.view.live_slices) as runner,
     ):
         build = Build(table, metadata, runner, request.progress, hash_name)
         with report.phase("plan"):
@@ -74,11 +74,6 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     report.groups = build.plan.shards
     build.forget()
     return _account(report, build, bases)
-
-
-def _size(table: Snapshot) -> int:
-    """The bytes of the files whose keys are read."""
-    return sum(one.size for one in table.view.live_slices())
 
 
 def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:

@@ -74,7 +74,7 @@ def write_files(request: WriteRequest) -> Report:
         )
     check_engine(request, None)
     found = find_files(urls, file_format)
-    with Running("hudi_services write", request, report, None) as running:
+    with Running("hudi_services write", request, report, None, list) as running:
 
         def source_of(types: InputTypes) -> RowSource:
             with report.phase("read types"):

@@ -8,18 +8,13 @@ from ..options.value_types import LEAST_MEMORY
 from ..process import machine_bytes, usable_cores
 from ..rows.memory import INTERPRETER_BYTES
 from .process_pieces import ProcessPieces, counted
-from .worker_pool import Work, Workers
+from .worker_pool import Workers
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 LITTLE = 16 << 20
 """Bytes of the tasks of a job that this process does itself: others would take as long to begin."""
-
-
-def task_memory(processes: int) -> int:
-    """Bytes for the data of one of the tasks that run in so many processes, at least 64 MiB."""
-    return max(LEAST_MEMORY, (machine_bytes() * 8 // 10 - INTERPRETER_BYTES) // processes - INTERPRETER_BYTES)
 
 
 class ProcessEngine:
@@ -35,12 +30,12 @@ class ProcessEngine:
         found = usable_cores()
         self.cores = min(found, parallelism or found)
         self._workers = Workers(self.cores)
-        self._jobs = 0
         self._is_little = False
 
     @property
     def task_memory(self) -> int:
-        return task_memory(self.cores)
+        """A share of 80 % of the machine, less the memory of the interpreters; at least 64 MiB."""
+        return max(LEAST_MEMORY, (machine_bytes() * 8 // 10 - INTERPRETER_BYTES) // self.cores - INTERPRETER_BYTES)
 
     def prepare(self, size: int) -> None:
         """Get ready, without waiting for it, for jobs whose tasks read so many bytes of the table."""
@@ -60,20 +55,11 @@ class ProcessEngine:
         is_told = all(isinstance(one, WeighedTask) for one in tasks)
         if total <= LITTLE if is_told else self._is_little:
             return LocalEngine(self.cores).map(function, tasks, description, progress)
-        job = self.next_job()
-        works = [
-            Work(function, task, f"{at}-{job}-{at}", weight)
-            for at, (task, weight) in enumerate(zip(tasks, each, strict=True))
-        ]
-        return self._workers.run(works, description, counted(progress, total))
+        tell = counted(progress, total)
+        return self._workers.run(function, tasks, description, lambda at: tell(each[at]))
 
     def labels(self, labels: "Sequence[Any]") -> Pieces:
-        return ProcessPieces.of_labels(self._workers, self.next_job, labels)
-
-    def next_job(self) -> int:
-        """The number of a job, for the tokens of its tasks."""
-        self._jobs += 1
-        return self._jobs
+        return ProcessPieces.of_labels(self._workers, labels)
 
     def close(self) -> None:
         self._workers.close()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..engine import Labelled, Pieces, Step
 from ..stored_tables import Place, StoredTables
-from .worker_pool import Work, Workers
+from .worker_pool import Workers
 
 _DISK = "the rows that tasks exchange cannot be kept"
 
@@ -79,15 +79,14 @@ class _Awaited:
 class ProcessPieces:
     """An `engine.Pieces`."""
 
-    def __init__(self, workers: Workers, next_job: Callable[[], int], partitions: Sequence[_Partition]) -> None:
+    def __init__(self, workers: Workers, partitions: Sequence[_Partition]) -> None:
         self._workers = workers
-        self._next_job = next_job
         self._partitions = partitions
 
     @classmethod
-    def of_labels(cls, workers: Workers, next_job: Callable[[], int], labels: Sequence[Any]) -> "ProcessPieces":
+    def of_labels(cls, workers: Workers, labels: Sequence[Any]) -> "ProcessPieces":
         """A partition for each label, with a table without rows."""
-        return cls(workers, next_job, [_Partition(_Label(one)) for one in labels])
+        return cls(workers, [_Partition(_Label(one)) for one in labels])
 
     def then(self, step: Step, task: Any) -> "ProcessPieces":
         return self._of([_Partition(one.source, (*one.steps, (step, task))) for one in self._partitions])
@@ -128,7 +127,7 @@ class ProcessPieces:
                 path.unlink(missing_ok=True)
 
     def _of(self, partitions: Sequence[_Partition]) -> "ProcessPieces":
-        return ProcessPieces(self._workers, self._next_job, partitions)
+        return ProcessPieces(self._workers, partitions)
 
     def _carry_out(self, exchange: _Exchange, tell: Callable[[int], None]) -> None:
         store = partial(_store, self._workers.folder)
@@ -151,9 +150,7 @@ class ProcessPieces:
         description: str,
         tell: Callable[[int], None],
     ) -> list[Any]:
-        job = self._next_job()
-        works = [Work(function, _ready(one), f"{at}-{job}-{at}") for at, one in enumerate(partitions)]
-        return self._workers.run(works, description, tell)
+        return self._workers.run(function, [_ready(one) for one in partitions], description, lambda _: tell(1))
 
 
 def counted(progress: Callable[[int, int], None], total: int) -> Callable[[int], None]:

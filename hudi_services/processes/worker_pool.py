@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,19 +17,10 @@ from typing import Any
 
 from ..errors import HudiServicesError, JobLost
 from ..preloading import start_preloading
+from ..process import wait_aside
 from ..request_counts import add_of_tasks
 from ..temporary_files import temporary_folder
 from .forked import FORK, KILL, MESSAGE, STATUS, WAIT
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """`function(task, token)`; plain picklable values. `weight` is what the progress counts for it."""
-
-    function: Callable[[Any, str], Any]
-    task: Any
-    token: str
-    weight: int = 1
 
 
 @dataclass(slots=True)
@@ -38,7 +28,7 @@ class _Worker:
     number: int
     connection: Connection
     at: int = -1
-    """The place of what it does among the work."""
+    """The number of the task that it does."""
 
 
 @dataclass(slots=True)
@@ -54,6 +44,7 @@ class Workers:
     _folder: Path | None = None
     _idle: list[_Worker] = field(default_factory=list)
     _made: int = 0
+    _jobs: int = 0
 
     @property
     def folder(self) -> Path:
@@ -72,27 +63,32 @@ class Workers:
             self._first = start_preloading(f"{__package__}.forked", [str(self._folder)], its.fileno())
         self._control = mine
 
-    def run(self, works: Sequence[Work], description: str, progress: Callable[[int], None]) -> list[Any]:
-        """The results in the order of the work. `progress` gets the weight of each piece that is done.
+    def run(
+        self, function: Callable[[Any, str], Any], tasks: Sequence[Any], description: str, done: Callable[[int], None]
+    ) -> list[Any]:
+        """The results of `function`, which also gets a token, in the order of the tasks; plain picklable values.
+        `done` gets the number of each task that is done.
 
-        All work is done before a HudiServicesError of one is raised, the first in order: what is finished is kept.
+        All tasks are done before a HudiServicesError of one is raised, the first in order: what is finished is kept.
         Raises any other error of a task at once, and JobLost when a process is gone. No task is running afterwards.
         """
         self.start()
-        results: list[Any] = [None] * len(works)
-        waiting = deque(range(len(works)))
+        self._jobs += 1
+        results: list[Any] = [None] * len(tasks)
+        waiting = deque(range(len(tasks)))
         busy: dict[Connection, _Worker] = {}
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.most:
-                    worker = self._given(works[waiting[0]], description)
-                    worker.at = waiting.popleft()
+                    at = waiting.popleft()
+                    worker = self._given((function, tasks[at], f"{at}-{self._jobs}-{at}"), description)
+                    worker.at = at
                     busy[worker.connection] = worker
                 for ready in wait([*busy]):
                     worker = busy.pop(ready)  # type: ignore[call-overload]
                     results[worker.at] = self._result(worker, description)
                     self._idle.append(worker)
-                    progress(works[worker.at].weight)
+                    done(worker.at)
         except BaseException:
             self._kill([*busy])
             raise
@@ -109,11 +105,11 @@ class Workers:
             self._control.close()
             self._control = None
         if first is not None:
-            threading.Thread(target=first.wait, daemon=True).start()
+            wait_aside(first)
 
-    def _given(self, work: Work, description: str) -> _Worker:
-        """A worker that has this work now."""
-        payload = pickle.dumps((work.function, work.task, work.token))
+    def _given(self, work: tuple[Callable[[Any, str], Any], Any, str], description: str) -> _Worker:
+        """A worker that has this now: a function, a task and a token."""
+        payload = pickle.dumps(work)
         worker = self._idle.pop() if self._idle else self._new(description)
         with suppress(BrokenPipeError, ConnectionResetError):
             # Else it is told where the result is awaited.

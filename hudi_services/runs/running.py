@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
@@ -23,6 +23,7 @@ from .run import Run
 if TYPE_CHECKING:
     from ..spark.session import Spark
 
+Slices: TypeAlias = Callable[[], Sequence[FileSlice]]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -67,23 +68,24 @@ class Running:
     Both start in the background. The first use of Spark waits for it, and raises what starting it raises.
     """
 
-    def __init__(self, name: str, request: SparkRequest, report: Report, engine: Engine | None, size: int = 0) -> None:
-        """`size`: about how many bytes the tasks read."""
+    def __init__(self, name: str, request: SparkRequest, report: Report, engine: Engine | None, slices: Slices) -> None:
+        """`slices` gives what the tasks read, where that matters."""
         self._request = request
         self._report = report
         self._engine = engine
         self._session = ExitStack()
         self._starting: Future[Engine] | None = None
         self._watch: MemoryWatch | None = None
-        if engine is None and is_local(request):
+        if engine is not None:
+            return
+        if is_local(request):
             # Imported here, too: Spark's engine needs no processes.
             from ..processes.process_engine import ProcessEngine
 
             self._engine = local = ProcessEngine(request.options[file_keys.MAX_PARALLELISM])
             self._session.callback(local.close)
-            self._watch = MemoryWatch(report)
-            local.prepare(size)
-        elif engine is None:
+            local.prepare(sum(one.size for one in slices()))
+        else:
             # Imported here: a command that has no tasks must not load Spark.
             from ..spark.session import spark
 
@@ -91,7 +93,7 @@ class Running:
             pool = ThreadPoolExecutor(1, "start spark")
             self._starting = pool.submit(self._start, there)
             pool.shutdown(wait=False)
-            self._watch = MemoryWatch(report)
+        self._watch = MemoryWatch(report)
 
     def __enter__(self) -> "Running":
         return self
@@ -181,5 +183,5 @@ def show_repeated(report: Report, engine: Engine) -> None:
 def started(operation: str, slices: Sequence[FileSlice], run: Run[PlanRequest]) -> Running:
     """The engine of a plan that rewrites `slices`; a dry run, or a plan without any, needs no Spark."""
     engine = LocalEngine() if run.request.dry_run or not slices else run.engine
-    size = sum(one.size for one in slices)
-    return Running(f"hudi_services {operation} {run.report.instant}", run.request, run.report, engine, size)
+    name = f"hudi_services {operation} {run.report.instant}"
+    return Running(name, run.request, run.report, engine, lambda: slices)

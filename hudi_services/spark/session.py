@@ -17,7 +17,7 @@ from pyspark import SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
-from ..process import under_spark_submit
+from ..process import under_spark_submit, wait_aside
 from . import worker_daemon
 from .class_archive import archive_options, make_archive_later, spark_home
 from .memory import LOCAL
@@ -218,7 +218,7 @@ def _end_java() -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
-    threading.Thread(target=process.wait, daemon=True).start()
+    wait_aside(process)
 
 
 def _forget_paths(added: list[str]) -> None:

@@ -15,10 +15,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from ..preloading import load, start_preloading
+from ..process import wait_aside
 from .worker_daemon import FILES, received
 
 _DAEMON = "pyspark.daemon"
@@ -40,7 +40,7 @@ class WorkerHost:
     def close(self) -> None:
         """End the process, without waiting for it; Java ends the workers."""
         self._control.close()
-        threading.Thread(target=self._process.wait, daemon=True).start()
+        wait_aside(self._process)
 
 
 def main() -> None:

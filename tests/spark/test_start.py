@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.spark import archive_making, class_archive
-from hudi_services.spark.session import start_and_stop
+from hudi_services.spark import class_archive
 
 pytestmark = pytest.mark.spark
 
@@ -18,17 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKERS = """
 import json, os, sys
 from hudi_services.rewriting import rewrite
-from hudi_services.spark.session import spark
+from hudi_services.spark import session, worker_host
 from hudi_services.spark.spark_engine import SparkEngine
 
 def look(_):
     return [one in sys.modules for one in ("hudi_services.rewriting.rewrite", "pyarrow.parquet")]
 
-with spark("look", "local[2]", None) as there:
+hosts = []
+session.WorkerHost = lambda folder: hosts.append(worker_host.WorkerHost(folder)) or hosts[-1]
+with session.spark("look", "local[2]", None) as there:
     if sys.argv[1] == "without":
-        os.unlink(os.environ.get("PLACE") or next(
-            one.place for one in __import__("gc").get_objects() if type(one).__name__ == "WorkerHost"
-        ))
+        os.unlink(hosts[0].place)
     found = there.context.parallelize([0, 1], 2).map(look).collect()
     from tests.engine_contract import Sized, squared
     made = SparkEngine(there.context).map(squared, [Sized(2, 1), Sized(3, 1)], "square", lambda *told: None)
@@ -72,16 +71,22 @@ def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "rchive" not in done.stderr.replace("Picked up JAVA_TOOL_OPTIONS", "")
 
 
+def in_own_process(program: str, argument: str) -> None:
+    """Other tests have left a session of Spark in this one, whose Java has its options already."""
+    whole = f"import sys\nfrom hudi_services.spark import archive_making\n{program}"
+    subprocess.run([sys.executable, "-c", whole, argument], cwd=ROOT, check=True, timeout=300)
+
+
 @pytest.mark.deep
 def test_the_archive_is_made_once_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place = class_archive.place()
     assert place is not None
-    archive_making.make(place)
+    in_own_process("from pathlib import Path; archive_making.make(Path(sys.argv[1]))", str(place))
     assert [file.name for file in place.parent.iterdir()] == [place.name] and place.stat().st_size > 10 << 20
     loaded = tmp_path / "loaded"
     options = class_archive.archive_options().replace(class_archive.QUIET, f"-Xlog:class+load:file={loaded}")
-    start_and_stop(options)
+    in_own_process("archive_making.start_and_stop(sys.argv[1])", options)
     assert loaded.read_text().count("source: shared objects file (top)") > 3000
     assert [file.name for file in place.parent.iterdir()] == [place.name]
 
