@@ -88,6 +88,7 @@ coverage: install-dev ## Lines and branches that the unit tests run: in all, and
 	@$(RUN) -m coverage report --skip-empty --sort=cover | sed -n '1,12p;/^TOTAL/p'
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
+	$(RUN) -m pip install --quiet --editable '.[dev,bench]'
 	$(RUN) scripts/bench.py
 	$(RUN) scripts/bench_clean.py
 	$(RUN) scripts/bench_index.py

@@ -3,9 +3,9 @@
 import ctypes
 import os
 import resource
-import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -100,9 +100,17 @@ def usable_cores() -> int:
     return found
 
 
-def wait_aside(process: "subprocess.Popen[bytes]") -> None:
-    """Let a thread wait for the end of a process, so that it leaves no zombie, and go on."""
-    threading.Thread(target=process.wait, daemon=True).start()
+def has_threads() -> bool:
+    """Whether this process has other threads than this one, or may have them; such a process does not fork."""
+    try:
+        return len(os.listdir("/proc/self/task")) > 1
+    except OSError:
+        return True
+
+
+def wait_aside(ended: Callable[[], object]) -> None:
+    """Let a thread wait for the end of a process by `ended`, so that it leaves no zombie, and go on."""
+    threading.Thread(target=ended, daemon=True).start()
 
 
 def uses_spark_connect() -> bool:

@@ -1,8 +1,9 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool cluster copies of one table, in one run: bench.py [--rows N] ...
 
-Five comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
+Six comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
 against our copying; *curve*, what Z-order costs above a linear order; *group*, one group of `--group-rows` rows (2 GiB)
-on one core and on two; *store*, services on a store that takes 30 ms for each request (`bench_store`).
+on one core and on two; *store*, services on a store that takes 30 ms for each request (`bench_store`); *engines*, the
+same rows by DuckDB and delta-rs (`bench_engines`).
 
 Hudi runs in a session that is started and warmed up before the clock; our times are those of whole processes, from the
 shell's point of view, so that they include the start of Python and Spark. `job` is our execute without starting and
@@ -40,7 +41,7 @@ STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClu
 TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 GROUP_BYTES = "hoodie.clustering.plan.strategy.max.bytes.per.group"
 _SIMULATED = (4, 8, 16, 32, 64)
-_OWN_TABLES = ("group", "store")
+_OWN_TABLES = ("group", "store", "engines")
 """The sets that have tables of their own."""
 COPIERS_NOTE = b"original.created.by"
 """The key in the footers of files that Hudi copied."""
@@ -132,6 +133,7 @@ def main() -> None:
     )
     parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
     parser.add_argument("--group-rows", type=int, default=27_000_000, help="of the set group")
+    parser.add_argument("--runs", type=int, default=3, help="of the set engines")
     parser.add_argument("--store-partitions", type=int, default=20, help="of the set store")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -139,6 +141,7 @@ def main() -> None:
     sets_of_own = {
         "group": lambda: bench.group_lines(arguments.group_rows, arguments.sort),
         "store": lambda: bench.store_lines(arguments.store_partitions),
+        "engines": lambda: bench.engine_lines(arguments.sort, arguments.runs),
     }
     for name in _OWN_TABLES:
         if name in (arguments.only or [name]):
@@ -219,6 +222,13 @@ class Bench:
         from bench_store import store_lines
 
         return store_lines(self._folder, self._memory, partitions)
+
+    def engine_lines(self, sort: str, runs: int) -> Iterator[str]:
+        """1.5 million rows in 48 files, by other engines and by both of ours."""
+        # Imported here, too.
+        from bench_engines import engine_lines
+
+        return engine_lines(self, self.table(1_500_000, 4, 12), sort, runs)
 
     def hudi_process(self, table: Path, case: Case) -> float:
         """The seconds of an execution by Hudi with the start and the end of its Spark, as ours are measured."""

@@ -18,13 +18,12 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..codecs.binary_layout import offsets_and_bytes
+from ..codecs.binary_layout import offsets_and_bytes, padded
 from ..errors import ConfigError, CorruptFile
 from ..options import file_keys, value_of
 
@@ -77,6 +76,8 @@ class BloomFilter:
         self._in_row = 0
         self._next_row: int | None = None
         """The row that gets the next key, once all rows are full; None before."""
+        self._whole = np.zeros(0, np.uint8)
+        """All rows, one after the other, once they are full."""
 
     @classmethod
     def for_config(
@@ -117,15 +118,11 @@ class BloomFilter:
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
         """Add string keys (also dictionary encoded); nulls and empty strings are skipped."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-            _, starts, lengths, data = _byte_ranges(chunk)
-            self._spread(starts, lengths, data)
+            self._spread(_Keys(chunk))
 
     def might_contain(self, key: str) -> bool:
-        encoded = key.encode()
-        length = np.array([len(encoded)])
-        indices = _bit_indices(
-            np.zeros(1, np.int64), length, np.frombuffer(encoded, np.uint8), self._hashes, self._bits
-        )
+        encoded = np.frombuffer(key.encode(), np.uint8)[None, :]
+        indices = [*_murmur_rounds(encoded, self._hashes, self._bits)]
         return any(all(row[i].all() for i in indices) for row in self._rows)
 
     def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
@@ -141,18 +138,13 @@ class BloomFilter:
 
     def _look_up(self, keys: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which keys are neither null nor empty, and whether each of these may have been added."""
-        real, starts, lengths, data = _byte_ranges(keys)
-        parts = [np.zeros(0, np.bool_)]
-        rounds = _bit_indices(starts, lengths, data, self._hashes, self._bits)
-        while batch := list(islice(rounds, self._hashes)):
-            found = np.zeros(len(batch[0]), np.bool_)
+        real = _Keys(keys)
+        added = np.zeros(len(real.lengths), np.bool_)
+        for numbers, batch in real.batches(slice(0, len(added))):
+            rounds = [*_murmur_rounds(batch, self._hashes, self._bits)]
             for row in self._rows:
-                found |= np.logical_and.reduce([row[indices] == 1 for indices in batch])
-            parts.append(found)
-        in_order = np.zeros(len(starts), np.bool_)
-        # The batches come by the lengths of the keys.
-        in_order[np.argsort(lengths, kind="stable")] = np.concatenate(parts)
-        return real, in_order
+                added[numbers] |= np.logical_and.reduce([row[indices] == 1 for indices in rounds])
+        return real.are_real, added
 
     def serialized_bytes(self, keys: int) -> int:
         """The length in bytes of the text of such a filter with `keys` keys."""
@@ -182,14 +174,13 @@ class BloomFilter:
     def _new_row(self) -> _Bits:
         return np.ones(self._bits, np.uint8) if self._useless else np.zeros(self._bits, np.uint8)
 
-    def _spread(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits) -> None:
+    def _spread(self, keys: "_Keys") -> None:
         """Add each key to the row whose turn it is."""
-        at, count = 0, len(starts)
+        at, count = 0, len(keys.lengths)
         while at < count:
             if self._next_row is not None:
-                for turn in range(min(len(self._rows), count - at)):
-                    row = self._rows[(self._next_row + turn) % len(self._rows)]
-                    self._set(row, starts[at + turn :: len(self._rows)], lengths[at + turn :: len(self._rows)], data)
+                turns = np.arange(self._next_row, self._next_row + count - at) % len(self._rows)
+                self._set(self._whole, keys, slice(at, count), turns * self._bits)
                 self._next_row = (self._next_row + count - at) % len(self._rows)
                 self._in_row += count - at
                 return
@@ -197,7 +188,7 @@ class BloomFilter:
             if self._row_keys:
                 taken = min(taken, self._room())
             row = self._rows[0] if self._next_row is not None else self._rows[-1]
-            self._set(row, starts[at : at + taken], lengths[at : at + taken], data)
+            self._set(row, keys, slice(at, at + taken))
             self._in_row += taken
             at += taken
 
@@ -209,15 +200,21 @@ class BloomFilter:
             self._rows.append(self._new_row())
             self._in_row = 0
             return self._row_keys
+        self._whole = np.concatenate(self._rows)
+        self._rows = [*self._whole.reshape(-1, self._bits)]
         # As in Java, the key that finds the last row full goes to the first row, and so does the next one.
         self._next_row = 0
         return 1
 
-    def _set(self, row: _Bits, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits) -> None:
+    def _set(self, table: _Bits, keys: "_Keys", which: slice, places: npt.NDArray[np.int64] | None = None) -> None:
+        """Set the bits of some keys in a row, or each in the row of the table that begins at its place."""
         if self._useless:
             return
-        for indices in _bit_indices(starts, lengths, data, self._hashes, self._bits):
-            row[indices] = 1
+        for numbers, batch in keys.batches(which):
+            first = 0 if places is None else places[numbers - which.start]
+            for indices in _murmur_rounds(batch, self._hashes, self._bits):
+                # Indices of another type would be converted more slowly.
+                table[np.add(indices, first, dtype=np.intp)] = 1
 
 
 def _text_bytes(data: int) -> int:
@@ -250,36 +247,42 @@ def parse(text: str, source: str) -> BloomFilter:
     return found
 
 
-def _byte_ranges(
-    keys: pa.Array,
-) -> "tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
-    """Which keys are neither null nor empty, the starts and lengths of these in the array's bytes, and the bytes."""
-    if pa.types.is_dictionary(keys.type):
-        keys = keys.cast(keys.type.value_type)
-    offsets, data = offsets_and_bytes(keys)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    real = lengths > 0
-    if keys.null_count:
-        real &= keys.is_valid().to_numpy(zero_copy_only=False)
-    return real, starts[real], lengths[real], data
+class _Keys:
+    """The bytes of keys that are neither null nor empty; `are_real` tells which are."""
 
+    def __init__(self, keys: pa.Array) -> None:
+        if pa.types.is_dictionary(keys.type):
+            keys = keys.cast(keys.type.value_type)
+        offsets, self._data = offsets_and_bytes(keys)
+        lengths = np.diff(offsets)
+        self.are_real = lengths > 0
+        if keys.null_count:
+            self.are_real &= keys.is_valid().to_numpy(zero_copy_only=False)
+        self._starts, self.lengths = offsets[:-1][self.are_real], lengths[self.are_real]
+        has_one_length = len(self.lengths) and (self.lengths == self.lengths[0]).all()
+        self._matrix = None if has_one_length else padded(keys)
+        if self._matrix is not None and len(self.lengths) < len(keys):
+            self._matrix = self._matrix[self.are_real]
 
-def _bit_indices(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits, hashes: int, bits: int
-) -> "Iterator[_Words]":
-    """The bits of all keys, an array per round and batch of keys of equal length."""
-    order = np.argsort(lengths, kind="stable")
-    changes = np.flatnonzero(np.diff(lengths[order])) + 1
-    for of_length in np.split(order, changes) if len(order) else []:
-        length = int(lengths[of_length[0]])
-        for at in range(0, len(of_length), _BATCH):
-            batch = starts[of_length[at : at + _BATCH]]
-            if (np.diff(batch) == length).all():
-                # One after the other, as keys of one length mostly are.
-                keys = data[batch[0] : batch[-1] + length].reshape(-1, length)
-            else:
-                keys = data[batch[:, None] + np.arange(length)]
-            yield from _murmur_rounds(keys, hashes, bits)
+    def batches(self, which: slice) -> "Iterator[tuple[npt.NDArray[np.int64], _Bits]]":
+        """Numbers of keys of the same length, and their bytes, (keys, length)."""
+        order = np.argsort(self.lengths[which], kind="stable") + which.start
+        changes = np.flatnonzero(np.diff(self.lengths[order])) + 1
+        for of_length in np.split(order, changes) if len(order) else []:
+            length = int(self.lengths[of_length[0]])
+            for at in range(0, len(of_length), _BATCH):
+                batch = of_length[at : at + _BATCH]
+                yield batch, self._bytes(batch, length)
+
+    def _bytes(self, batch: npt.NDArray[np.int64], length: int) -> _Bits:
+        starts = self._starts[batch]
+        if (np.diff(starts) == length).all():
+            # One after the other, as keys of one length mostly are.
+            return self._data[starts[0] : starts[-1] + length].reshape(-1, length)
+        if self._matrix is not None:
+            return self._matrix.take(batch, axis=0)[:, :length]
+        found: _Bits = self._data[starts[:, None] + np.arange(length)]
+        return found
 
 
 def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
@@ -291,6 +294,7 @@ def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
     words *= _M
     tail = _tail(keys[:, length // 4 * 4 :])
     seed, divisor = np.zeros(count, np.uint32), np.uint32(bits)
+    rest, value = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     for _ in range(hashes):
         seed ^= np.uint32(length)
         for word in words:
@@ -299,12 +303,14 @@ def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
         if tail is not None:
             seed ^= tail
             seed *= _M
-        seed ^= seed >> np.uint32(13)
+        seed ^= np.right_shift(seed, np.uint32(13), out=rest)
         seed *= _M
-        seed ^= seed >> np.uint32(15)
-        value = np.abs(seed.view(np.int32)).view(np.uint32)
+        seed ^= np.right_shift(seed, np.uint32(15), out=rest)
+        np.abs(seed.view(np.int32), out=value.view(np.int32))
         # numpy divides by one number with vector instructions, and takes the remainder without them.
-        yield value - value // divisor * divisor
+        np.floor_divide(value, divisor, out=rest)
+        rest *= divisor
+        yield value - rest
 
 
 def _tail(rest: _Bits) -> _Words | None:

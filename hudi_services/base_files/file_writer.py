@@ -17,16 +17,17 @@ import pyarrow.parquet as pq
 
 from ..errors import CheckFailed, ConfigError, UnsupportedTable
 from ..parquet.chunk_stats import column_stats
-from ..parquet.compression import codec_called
+from ..parquet.compression import ParquetCodec, codec_called
 from ..parquet.conversion import natural
 from ..parquet.file_schema import FileSchema, Leaf, keeps_order
-from ..parquet.footer import Footer, Physical, footer_length, parse_footer
+from ..parquet.footer import MAGIC, Footer, Physical, footer_length, parse_footer
 from ..parquet.nested_nulls import has_required, may_break, with_required
 from ..parquet.node_types import parquet_type
 from ..parquet.written_bounds import WrittenBounds
 from ..schema.column_type import Kind
 from ..storage import FileWrites
 from .new_file import NewFile
+from .page_packing import PagePacker
 
 FILE_NAME_COLUMN = "_hoodie_file_name"
 CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
@@ -63,8 +64,11 @@ class BaseFileWriter:
         self._path = path
         self._target = target
         self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
+        self._codec = codec_called(codec)
         self._options = writer_options(target, storage.full_path(path), codec, plain_leaves)
         self._options |= {"data_page_size": max(page_bytes, _LEAST_PAGE)}
+        if self._codec.packs:
+            self._options |= {"compression": "none", "compression_level": None}
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -111,12 +115,12 @@ class BaseFileWriter:
     @property
     def expected_bytes(self) -> float:
         """The bytes of the row groups in the file, and those of the rows that wait, by the row groups before them."""
-        return (self._sink.tell() if self._sink is not None else 0) + self._pending_bytes * self.stored_share
+        return (self._sink.written if self._sink is not None else 0) + self._pending_bytes * self.stored_share
 
     @property
     def stored_share(self) -> float:
         """The stored bytes of the rows for each byte in memory; 1 before the first row group."""
-        return self._sink.tell() / self._flushed_bytes if self._sink is not None and self._flushed_bytes else 1.0
+        return self._sink.written / self._flushed_bytes if self._sink is not None and self._flushed_bytes else 1.0
 
     def close(self, key_values: Mapping[str, str]) -> NewFile:
         """Write the footer with `key_values` and publish the file.
@@ -129,14 +133,13 @@ class BaseFileWriter:
             assert self._writer is not None and self._sink is not None
             self._sink.hold()
             self._writer.close()
-            before, footer = self._sink.take(self._storage.full_path(self._path))
+            before, footer = self._sink.take()
             self._finish(footer, key_values)
             self._drop_statistics(footer, self._values.untrue_leaves)
             columns = column_stats(self._target, footer.row_groups, self._values.known)
             self._drop_statistics(footer, self._values.nan_leaves)
-            self._sink.write(before + footer.as_file()[4:])
-            size = self._sink.tell()
-            self._sink.out.close()
+            self._sink.finish(before + footer.as_file()[len(MAGIC) :])
+            size = self._sink.written
         except BaseException:
             self.abort()
             raise
@@ -185,7 +188,8 @@ class BaseFileWriter:
         """Write the pending tables as one row group."""
         schema = self._pending[0].schema if self._pending else self._target.arrow
         if self._writer is None:
-            self._sink = _TailSink(self._storage.open_output(self._path))
+            path = self._storage.full_path(self._path)
+            self._sink = _TailSink(self._storage.open_output(self._path), self._codec, path)
             self._writer = pq.ParquetWriter(self._sink, schema, **self._options)
         if not self._pending:
             return
@@ -313,35 +317,51 @@ def _decimal_bytes(value: Any, leaf: Leaf) -> bytes:
 
 
 class _TailSink(io.RawIOBase):
-    """Passes bytes on to `out`, until `hold`: from then on they are kept for `take`."""
+    """Passes bytes on to `out`, until `hold`: from then on they are kept for `take`. Pages of a codec that pyarrow does
+    not compress are packed on the way."""
 
-    def __init__(self, out: IO[bytes]) -> None:
+    def __init__(self, out: IO[bytes], codec: ParquetCodec, path: str) -> None:
         super().__init__()
         self.out = out
+        self.written = 0
+        """Bytes that went to `out`."""
+        self._path = path
         self._position = 0
         self._tail: list[bytes] | None = None
+        self._packer = PagePacker(codec, self._pass_on, path) if codec.packs else None
 
     def writable(self) -> bool:
         return True
 
     def tell(self) -> int:
+        """The position, as pyarrow counts it."""
         return self._position
 
     def write(self, data: Any) -> int:
         self._position += len(data)
         if self._tail is not None:
             self._tail.append(bytes(data))
+        elif self._packer is not None:
+            self._packer.add(data)
         else:
-            self.out.write(data)
+            self._pass_on(data)
         return len(data)
 
     def hold(self) -> None:
         self._tail = []
 
-    def take(self, path: str) -> tuple[bytes, Footer]:
-        """The held bytes before the footer (page indexes), and the footer; later writes go to `out` again."""
+    def take(self) -> tuple[bytes, Footer]:
+        """The held bytes before the footer (page indexes), and the footer, to be passed on to the end of the file."""
         tail = b"".join(self._tail or [])
-        self._tail = None
-        self._position -= len(tail)
-        length = footer_length(tail, self._position + len(tail), path)
-        return tail[: len(tail) - 8 - length], parse_footer(tail, path)
+        length = footer_length(tail, self._position, self._path)
+        before, footer = tail[: len(tail) - 8 - length], parse_footer(tail, self._path)
+        return (before if self._packer is None else self._packer.settle(before, footer)), footer
+
+    def finish(self, end: bytes) -> None:
+        """Pass on the end of the file, and publish it."""
+        self._pass_on(end)
+        self.out.close()
+
+    def _pass_on(self, data: bytes) -> None:
+        self.out.write(data)
+        self.written += len(data)

@@ -11,6 +11,7 @@ import typer
 
 from .._version import __version__
 from ..errors import PartlyDone
+from ..preloading import ENVIRONMENT
 from .commands import COMMANDS
 from .flags import RULE
 from .terminal import drop_unwritten, fail, open_closed_streams
@@ -82,8 +83,8 @@ def run(arguments: list[str]) -> int:
 def main() -> None:
     """Run the command line of this process, and end the process with its exit code."""
     open_closed_streams()
-    # Before anything imports Arrow: its own allocator asks for more memory than it uses, and gives it back too eagerly.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
     terminated = _end_at_sigterm()
     code = run(sys.argv[1:])
     drop_unwritten()

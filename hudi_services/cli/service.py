@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..options import Layer, Options, lock_keys, resolve
+from ..runs.ahead import get_ready
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
 from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
@@ -51,6 +52,7 @@ def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
         request, job = read()
     except Exception as error:
         return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
+    get_ready(request)
     for warning in request.options.warnings:
         terminal.warn(warning)
     with progress_shown() as (progress, on_wait):

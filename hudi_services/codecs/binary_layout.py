@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Offsets = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -20,6 +21,11 @@ def has_offsets(kind: pa.DataType) -> bool:
     return kind in _WITH_OFFSETS
 
 
+def offsets_are_wide(array: pa.Array) -> bool:
+    """Whether the offsets of such an array have 64 bits."""
+    return bool(pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type))
+
+
 def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
     """n + 1 offsets into the bytes of a string, large_string, binary or large_binary array of n rows.
 
@@ -28,11 +34,31 @@ def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
     """
     if not len(array):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    width = np.dtype(np.int64 if wide else np.int32)
+    width = np.dtype(np.int64 if offsets_are_wide(array) else np.int32)
     _, offsets, data = array.buffers()
     found = np.frombuffer(offsets, width, len(array) + 1, array.offset * width.itemsize)
     return found.astype(np.int64, copy=False), np.frombuffer(data or b"", np.uint8)
+
+
+def padded(array: pa.Array, *, most: int = 0) -> Bytes | None:
+    """The bytes of n strings or binaries, (n, width), each filled up with zeros to the same number of 8-byte words.
+
+    Nulls have no bytes. None where that would take more than twice as many bytes as the values and 16 for each, or a
+    value is longer than `most`, if given.
+    """
+    offsets, _ = offsets_and_bytes(array)
+    longest = int(np.diff(offsets).max(initial=0))
+    width = max(8, -(-longest // 8) * 8)
+    if (most and longest > most) or width * len(array) > 2 * int(offsets[-1] - offsets[0]) + 16 * len(array):
+        return None
+    text = pa.large_string() if offsets_are_wide(array) else pa.string()
+    if array.type != text:
+        array = array.view(text)
+    if array.null_count:
+        array = pc.fill_null(array, "")
+    data = pc.ascii_rpad(array, width, padding="\0").buffers()[2]
+    found: Bytes = np.frombuffer(data or b"", np.uint8, len(array) * width).reshape(len(array), width)
+    return found
 
 
 def from_offsets(offsets: Offsets, data: Bytes) -> pa.Array:

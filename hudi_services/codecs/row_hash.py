@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .binary_layout import has_offsets
+from .binary_layout import has_offsets, offsets_and_bytes, padded
 
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
@@ -97,7 +97,7 @@ def _column(array: pa.Array, path: str, dictionaries: dict[str, Hashes]) -> Hash
     # The text of a nested type has the field names of the file, which may differ; its leaves count by themselves.
     hashes = _hasher(array.type)(array, path if pa.types.is_nested(array.type) else f"{path}:{array.type}")
     if array.null_count:
-        hashes = np.where(_valid(array), hashes, _constant(path, "null"))
+        np.copyto(hashes, _constant(path, "null"), where=~_valid(array))
     return hashes
 
 
@@ -142,40 +142,66 @@ def _boolean(array: pa.Array, path: str) -> Hashes:
 def _primitive(array: pa.Array, path: str) -> Hashes:
     width = array.type.bit_width // 8
     raw = np.frombuffer(array.buffers()[1], dtype=f"u{width}")[array.offset : array.offset + len(array)]
-    return raw.astype(np.uint64) * _constant(path)
+    hashes: Hashes = np.multiply(raw, _constant(path), dtype=np.uint64)
+    return hashes
 
 
 def _fixed_bytes(array: pa.Array, path: str) -> Hashes:
     width = array.type.bit_width // 8 if pa.types.is_decimal(array.type) else array.type.byte_width
-    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[array.offset * width : (array.offset + len(array)) * width]
-    words = np.zeros((len(array), -(-width // 8) * 8), dtype=np.uint8)
-    words[:, :width] = raw.reshape(len(array), width)
     result = np.zeros(len(array), dtype=np.uint64)
-    for k, word in enumerate(words.view(np.uint64).T):
+    data, first = array.buffers()[1], array.offset * width
+    for k in range(-(-width // 8)):
+        left, at = min(8, width - 8 * k), 0
+        word = np.zeros(0, np.uint64)
+        # A part of a word is put together of numbers of 4, 2 and 1 bytes.
+        for size in (8, 4, 2, 1):
+            if left - at >= size:
+                part = np.ndarray(len(array), f"u{size}", data, first + 8 * k + at, (width,))
+                word = (
+                    np.left_shift(part, np.uint64(8 * at), dtype=np.uint64)
+                    if at == 0
+                    else word | (part.astype(np.uint64) << np.uint64(8 * at))
+                )
+                at += size
         result += word * _constant(path, k)
     return result
 
 
 def _bytes(array: pa.Array, path: str) -> Hashes:
     """Hashes of strings and binaries: eight bytes at a time, of all values together."""
-    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    _, offset_buffer, data = array.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int64 if large else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    lengths = _lengths(array)
+    # Values of one length have a shorter way.
+    whole = padded(array, most=_LONG_VALUE) if len(lengths) and (lengths != lengths[0]).any() else None
+    return _unpadded(array, lengths, path) if whole is None else _padded(whole, lengths, path)
+
+
+def _padded(values: npt.NDArray[np.uint8], lengths: "npt.NDArray[np.int64]", path: str) -> Hashes:
+    """The hashes of `_bytes` for values that are filled up with zeros to the same number of words."""
+    result = np.multiply(lengths, _constant(path, "length"), dtype=np.uint64, casting="unsafe")
+    for k, word in enumerate(values.view(np.uint64).T):
+        result += word * _constant(path, k)
+    return result
+
+
+def _lengths(array: pa.Array) -> "npt.NDArray[np.int64]":
+    """The number of bytes of each value, 0 for nulls."""
+    lengths = np.diff(offsets_and_bytes(array)[0])
+    return np.where(_valid(array), lengths, 0) if array.null_count else lengths
+
+
+def _unpadded(array: pa.Array, lengths: "npt.NDArray[np.int64]", path: str) -> Hashes:
+    """The hashes of `_bytes`, of values as they are."""
+    offsets, data = offsets_and_bytes(array)
     first, last = int(offsets[0]), int(offsets[-1])
     # In whole words, with one to spare, so that the last word of the last value may be read whole.
     begin, end = first // 8 * 8, -(-last // 8) * 8 + 8
-    if data is not None and data.size >= end:
-        aligned = np.frombuffer(data, np.uint64, (end - begin) // 8, begin)
+    if data.size >= end:
+        aligned = data[begin:end].view(np.uint64)
     else:
         aligned = np.zeros((end - begin) // 8, np.uint64)
-        if data is not None:
-            aligned.view(np.uint8)[: last - begin] = np.frombuffer(data, np.uint8)[begin:last]
+        aligned.view(np.uint8)[: last - begin] = data[begin:last]
     content = aligned.view(np.uint8)[first - begin :]
-    starts = (offsets[:-1] - first).astype(np.int64)
-    lengths = np.diff(offsets)
-    if array.null_count:
-        lengths = np.where(_valid(array), lengths, 0)
+    starts = offsets[:-1] - first
     result = lengths.astype(np.uint64) * _constant(path, "length")
     long = np.flatnonzero(lengths > _LONG_VALUE)
     if len(long):

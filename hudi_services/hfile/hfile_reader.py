@@ -14,6 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..codecs.cursor import Cursor
+from ..codecs.gzip_stream import gunzip
 from ..errors import CorruptFile, NotFound, Outdated
 from ..storage import Storage
 from .hfile_entries import check_large_block, decode_entries
@@ -31,7 +32,6 @@ from .hfile_format import (
     decode_trailer,
     proto_fields,
 )
-from .hfile_gzip import gunzip
 
 _MAX_INDEX_LEVELS = 8
 # Below this gap one request for two blocks costs less than two requests; one request reads about _RANGE bytes at most.

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codecs.binary_layout import Offsets, offsets_and_bytes, pieces
+from ..codecs.gzip_stream import gzip
 from ..codecs.varint import encode_varint
 from ..errors import CheckFailed, UnsupportedTable
 from .hfile_entries import ENTRY_OVERHEAD, encode_entries, entry_columns
@@ -29,7 +30,6 @@ from .hfile_format import (
     encode_proto_bytes,
     encode_trailer,
 )
-from .hfile_gzip import gzip
 
 # The Java reader ends a block early by the size of its checksums. With at most 64 KiB in a block these are 20 bytes,
 # less than the smallest entry, so that no entry is lost; a larger entry has a block of its own.

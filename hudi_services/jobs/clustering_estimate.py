@@ -12,11 +12,11 @@ from ..rewriting.group_writer import GroupEstimate
 from ..rewriting.rewrite import estimate_group
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
+from ..runs.ahead import is_local
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, EstimatedGroupRow, TaskMemoryRow
 from ..runs.request import ClusteringRequest
 from ..runs.run import Run
-from ..runs.running import is_local
 from .clustering_tasks import rewrite_tasks
 
 _MOST_FILES = 2000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..codecs.gzip_stream import gzip
 from ..errors import ConfigError
 
 
@@ -23,9 +24,17 @@ class ParquetCodec:
         """The options for pyarrow's ParquetWriter."""
         return {"compression": self.name, "compression_level": self.level}
 
-    def compressor(self) -> "pa.Codec | None":
-        """The compressor for the body of a page; None when pages are not compressed."""
-        return pa.Codec(self.name, self.level) if self.number else None
+    @property
+    def packs(self) -> bool:
+        """Whether new pages are compressed here, after pyarrow has written them without compression."""
+        return self.name == "gzip"
+
+    def compress(self, body: bytes) -> bytes:
+        """The body of a page in this codec."""
+        if self.name == "gzip":
+            return gzip(body)
+        packed: bytes = pa.Codec(self.name, self.level).compress(body, asbytes=True) if self.number else body
+        return packed
 
 
 # The codecs that every reader of Hudi tables has.

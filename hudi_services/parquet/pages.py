@@ -115,8 +115,7 @@ def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> b
             return _gunzip(packed, size + 1)
         if codec.name == "snappy" and _preamble(packed) != size:
             raise CorruptFile(f"{source}: a page does not have the {size} bytes of its header", hint=DAMAGED_HINT)
-        decompressor = codec.compressor()
-        return packed if decompressor is None else decompressor.decompress(packed, size, asbytes=True)
+        return pa.Codec(codec.name).decompress(packed, size, asbytes=True) if codec.number else packed
     except (pa.ArrowException, OSError, ValueError, MemoryError, zlib.error) as e:
         raise CorruptFile(
             f"{source}: a page cannot be decompressed: {(str(e) or type(e).__name__).splitlines()[0]}",
@@ -149,10 +148,9 @@ def _preamble(packed: bytes) -> int:
 
 def compressed(page: Page, codec: ParquetCodec) -> Page:
     """A `plain` page in `codec`, with its checksum."""
-    compressor = codec.compressor()
     levels, body = _split(page)
-    packed = with_crc(_with_body(page, levels + compressor.compress(body, asbytes=True) if compressor else page.body))
-    if compressor and page.kind is PageKind.DATA_V2:
+    packed = with_crc(_with_body(page, levels + codec.compress(body)))
+    if codec.number and page.kind is PageKind.DATA_V2:
         details = page.header.get(8).copy()
         details.set(IS_COMPRESSED, thrift.TRUE, True)
         packed.header.set(8, thrift.STRUCT, details)

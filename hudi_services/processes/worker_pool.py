@@ -5,7 +5,6 @@ import pickle
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -39,7 +38,8 @@ class Workers:
     """
 
     most: int
-    _first: "subprocess.Popen[bytes] | None" = None
+    _first: Callable[[], object] | None = None
+    """What waits for the end of the first process."""
     _control: socket.socket | None = None
     _folder: Path | None = None
     _idle: list[_Worker] = field(default_factory=list)

@@ -14,10 +14,11 @@ from ..inputs.input_files import InputFiles
 from ..model import FileSlice
 from ..options import file_keys
 from ..process import uses_spark_connect
+from .ahead import is_local
 from .memory_watch import MemoryWatch
 from .report import Report
 from .report_rows import RepeatedTaskRow
-from .request import IndexRequest, PlanRequest, SparkRequest
+from .request import PlanRequest, SparkRequest
 from .run import Run
 
 if TYPE_CHECKING:
@@ -53,12 +54,6 @@ def check_engine(request: SparkRequest, engine: Engine | None) -> None:
             "this needs Spark, and the Python package pyspark is not installed",
             hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release; or use --engine local",
         )
-
-
-def is_local(request: SparkRequest) -> bool:
-    """Whether processes of this machine run the tasks."""
-    has_tasks_for_both = isinstance(request, PlanRequest | IndexRequest)
-    return has_tasks_for_both and request.options[file_keys.ENGINE] == file_keys.LOCAL
 
 
 class Running:
@@ -154,9 +149,10 @@ class Running:
         self._report.seconds["stop spark"] = time.perf_counter() - start
 
     def _start(self, session: "AbstractContextManager[Spark]") -> Engine:
+        there = self._session.enter_context(session)
+        # It needs pyspark, which is imported while Java starts.
         from ..spark.spark_engine import SparkEngine
 
-        there = self._session.enter_context(session)
         if not there.own and (self._request.spark_master or self._request.spark_memory):
             self._report.warnings.append(
                 "a Spark session was running before and is used as it is: its master and memory stand, not those given"

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from .class_archive import QUIET, beside
@@ -9,13 +10,13 @@ from .session import start_and_stop
 
 
 def make(archive: Path) -> None:
-    """Make the archive, or note that it cannot be made."""
+    """Make the archive, or note why it cannot be made."""
     part = beside(archive, f".{os.getpid()}")
     try:
         start_and_stop(f"-XX:ArchiveClassesAtExit={part} {QUIET}")
         os.replace(part, archive)
     except Exception:
-        beside(archive, ".failed").touch()
+        beside(archive, ".failed").write_text(traceback.format_exc())
     finally:
         for left in (part, beside(archive, ".making")):
             left.unlink(missing_ok=True)

@@ -16,16 +16,16 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import pyspark
-from pyspark.find_spark_home import _find_spark_home
-
 from ..preloading import start_detached
+from .java import pyspark_folder, spark_home
 
 _LEAST_JAVA = 13
 _VERSION = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _PLAIN = re.compile(r"[\w./+-]+")
 """Paths that need no quotes among the options of Java."""
-_STALE_SECONDS = 600
+_STALE_SECONDS = 3600
+_NEXT_TRY_SECONDS = 24 * 3600
+"""After making an archive has failed."""
 _PATHS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 """What else Spark puts on the class path."""
 
@@ -43,12 +43,12 @@ def archive_options() -> str:
 def make_archive_later() -> None:
     """Have the archive made by another process, unless it is there, or is being made, or cannot be made."""
     wanted = place()
-    if wanted is None or wanted.exists() or beside(wanted, ".failed").exists():
+    if wanted is None or wanted.exists() or _is_younger(beside(wanted, ".failed"), _NEXT_TRY_SECONDS):
         return
     begun = beside(wanted, ".making")
     with suppress(OSError):
-        if begun.exists() and time.time() - begun.stat().st_mtime > _STALE_SECONDS:
-            begun.unlink()
+        if not _is_younger(begun, _STALE_SECONDS):
+            begun.unlink(missing_ok=True)
         begun.touch(exist_ok=False)
         start_detached(f"{__package__}.archive_making", [str(wanted)])
 
@@ -60,14 +60,14 @@ def place() -> Path | None:
     folder = _folder()
     if java is None or folder is None:
         return None
-    told = [pyspark.__version__, spark_home(), *java, *(os.environ.get(name, "") for name in _PATHS)]
+    told = [
+        (pyspark_folder() / "version.py").read_text(),
+        spark_home(),
+        *java,
+        *(os.environ.get(name, "") for name in _PATHS),
+    ]
     digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
     return folder / f"spark-{digest[:32]}.jsa"
-
-
-def spark_home() -> str:
-    """The folder of Spark, as pyspark finds it."""
-    return str(_find_spark_home())  # type: ignore[no-untyped-call]
 
 
 def _java() -> tuple[str, str] | None:
@@ -98,6 +98,13 @@ def _folder() -> Path | None:
         return None
     is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
     return folder if is_own else None
+
+
+def _is_younger(file: Path, seconds: float) -> bool:
+    try:
+        return time.time() - file.stat().st_mtime < seconds
+    except OSError:
+        return False
 
 
 def beside(archive: Path, suffix: str) -> Path:

