@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from .base_files.slices import BaseFileSlices, SliceSource
+from .base_files.base_file_slices import BaseFileSlices
+from .base_files.slices import SliceSource
 from .clock import Clock, uptime
 from .concurrency import at_once
 from .errors import HudiServicesError, Outdated, TableNotFound

@@ -15,8 +15,8 @@ from typing import Any
 from ..clock import duration
 from ..commit.begun_rollbacks import rollbacks_of
 from ..commit.checkpoints import checkpoints, delete_checkpoints
+from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import NEW_PLAN, StaleInput, TakenOver
-from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.liveness import lease_name, liveness, now_millis, rollback_liveness
 from ..commit.markers import Marker, delete_markers

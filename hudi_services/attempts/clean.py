@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..commit.drafts import TimesSource
@@ -29,13 +30,14 @@ from ..errors import (
     NothingToDo,
 )
 from ..file_names import is_partition_metafile
-from ..metadata.records.model import StatsRecord
-from ..metadata_updates.delta_commit import Confirm
-from ..metadata_updates.narrow_ranges import keeps_ranges, narrow_ranges
-from ..metadata_updates.sync import sync_clean
 from ..model import path_in
 from ..snapshot import Snapshot, live_names
 from ..timeline.instant import Action, Instant, State
+
+# A clean that finds nothing does without Arrow.
+if TYPE_CHECKING:
+    from ..metadata.records.model import StatsRecord
+    from ..metadata_updates.delta_commit import Confirm
 
 _MOST_PARTITIONS = 500
 """Whose ranges a clean mends."""
@@ -108,15 +110,17 @@ class _CleanDraft:
     instant: Instant
     plan: CleanerPlan
     gone: tuple[str, ...]
-    ranges: Mapping[str, Sequence[StatsRecord]]
+    ranges: "Mapping[str, Sequence[StatsRecord]]"
     """What mends the ranges of its partitions, by metadata partition."""
     started: float
     """By the monotonic clock, seconds."""
     expectations: Sequence[Expectation] = ()
 
-    def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
+    def sync(self, current: Snapshot, times: TimesSource) -> "Confirm | None":
         if current.metadata is None:
             return None
+        from ..metadata_updates.sync import sync_clean
+
         return sync_clean(current.metadata, self.instant.ts, self.plan.names, self.gone, times, self.ranges)
 
     def content(self, current: Snapshot) -> bytes:
@@ -185,11 +189,13 @@ def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, i
     table.storage.delete_all(paths, more)
 
 
-def _narrow_ranges(table: Snapshot, plan: CleanerPlan) -> Mapping[str, Sequence[StatsRecord]]:
+def _narrow_ranges(table: Snapshot, plan: CleanerPlan) -> "Mapping[str, Sequence[StatsRecord]]":
     """What must widen ranges that another writer left too narrow, in the partitions of the plan.
 
     Of very many partitions nothing: a clean changes no live file, and this takes some milliseconds for each range.
     """
+    from ..metadata_updates.narrow_ranges import keeps_ranges, narrow_ranges
+
     if table.metadata is None or not keeps_ranges(table.metadata) or len(plan.names) > _MOST_PARTITIONS:
         return {}
     return narrow_ranges(table.metadata, live_names(table, plan.names))

@@ -13,8 +13,8 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
+from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import TakenOver
-from ..commit.drafts import CommitDraft
 from ..commit.markers import Marker
 from ..commit.new_files import NewFiles
 from ..commit.settings import TransactionSettings

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from ..commit.begun_rollbacks import rollbacks_of
 from ..commit.checkpoints import delete_checkpoints
+from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import NEW_PLAN, TakenOver
-from ..commit.drafts import CommitDraft
 from ..commit.expectations import VersionUnchanged
 from ..commit.lease import read_lease
 from ..commit.liveness import lease_name

@@ -19,8 +19,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..clock import uptime
+from ..commit.commit_draft import CommitDraft
 from ..commit.critical_section import critical_section
-from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.drafts import TimesSource
 from ..commit.liveness import lease_name
 from ..commit.markers import CREATE, Marker
 from ..commit.settings import TransactionSettings

@@ -17,7 +17,9 @@ from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer, read_footer
 from ..schema.table_schema import META_COLUMNS
 from ..small_files import FileRanges
-from .slices import RECORD_KEY, BaseFileSlice, BaseFileSlices
+from .base_file_slice import BaseFileSlice
+from .base_file_slices import BaseFileSlices
+from .slices import RECORD_KEY
 
 
 class RowKeys(Protocol):

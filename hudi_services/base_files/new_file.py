@@ -1,11 +1,16 @@
 """A base or log file with the statistics of its columns: what writers give, and what a commit and its indexes take."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..model import FileSlice, LogCounts, MergedLogs, WriteStat
-from ..parquet.chunk_stats import ColumnStats
 from ..paths import bare_name
+
+if TYPE_CHECKING:
+    from ..parquet.chunk_stats import ColumnStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +21,7 @@ class NewFile:
     columns: tuple[ColumnStats, ...] = ()
 
     @classmethod
-    def of(
-        cls, path: str, size: int, rows: int = 0, columns: Iterable[ColumnStats] = (), file_id: str = ""
-    ) -> "NewFile":
+    def of(cls, path: str, size: int, rows: int = 0, columns: Iterable[ColumnStats] = (), file_id: str = "") -> NewFile:
         """A file of `size` bytes, whose rows count as inserts; `path` is relative to the table."""
         return cls(WriteStat.of_file(path, size, rows, file_id), tuple(columns))
 
@@ -47,6 +50,6 @@ class NewFile:
     def rows(self) -> int:
         return self.stat.num_writes
 
-    def next_of(self, before: FileSlice, counts: LogCounts, merged: MergedLogs | None = None) -> "NewFile":
+    def next_of(self, before: FileSlice, counts: LogCounts, merged: MergedLogs | None = None) -> NewFile:
         """As `WriteStat.next_of`."""
         return replace(self, stat=self.stat.next_of(before, counts, merged))

@@ -4,29 +4,27 @@
     SliceReader    one open slice: schema, rows, record keys, row groups to copy, statistics
     SliceFacts     the facts of a slice that are known without its rows
 
-`BaseFileSlices` is the source for slices that are a base file alone. Slices with log files need a source of their own,
-which merges them; no module above this one opens a base file by itself.
+`base_file_slices.BaseFileSlices` is the source for slices that are a base file alone. Slices with log files need a
+source of their own, which merges them; no module above opens a base file by itself.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import pyarrow as pa
-
-from ..calendars.calendar import FileCalendar
 from ..concurrency import at_once
-from ..errors import CorruptFile, UnsupportedTable
-from ..model import BaseFile, FileSlice, LogCounts
-from ..parquet.chunk_stats import ColumnStats, column_stats
-from ..parquet.file_schema import FileSchema
-from ..parquet.footer import Footer, RowGroup, using_footer
-from ..storage import Storage
-from .bloom import SIMPLE
-from .chunk_bounds import complete_stats
-from .file_reader import BaseFileReader
-from .record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
+from ..model import FileSlice, LogCounts
+
+# A command that opens no slice does without Arrow.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..calendars.calendar import FileCalendar
+    from ..parquet.chunk_stats import ColumnStats
+    from ..parquet.file_schema import FileSchema
+    from ..parquet.footer import RowGroup
+    from .file_reader import BaseFileReader
 
 RECORD_KEY = "_hoodie_record_key"
 
@@ -37,11 +35,11 @@ T = TypeVar("T")
 class StoredRowGroup:
     """One row group of a base file whose rows are rows of the slice as they are: the row group may be copied."""
 
-    reader: BaseFileReader
+    reader: "BaseFileReader"
     index: int
 
     @property
-    def facts(self) -> RowGroup:
+    def facts(self) -> "RowGroup":
         return self.reader.row_groups[self.index]
 
     @property
@@ -71,7 +69,7 @@ class StoredRowGroup:
         """The writer that the footer of its file names."""
         return self.reader.created_by
 
-    def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
+    def first_piece(self, target: "FileSchema", dictionary: Collection[str], at_once: int) -> "pa.Table":
         """Its first rows, as a sample; the arguments are those of `BaseFileReader.pieces`."""
         pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
         piece = next(pieces)
@@ -120,7 +118,7 @@ class SliceFacts(Protocol):
     def row_groups(self) -> int: ...
 
     @property
-    def columns(self) -> tuple[ColumnStats, ...]:
+    def columns(self) -> "tuple[ColumnStats, ...]":
         """The statistics of its columns, with ranges where the files have them."""
 
     @property
@@ -140,7 +138,7 @@ class SliceReader(Protocol):
         """The full path of its base file, for messages."""
 
     @property
-    def schema(self) -> FileSchema: ...
+    def schema(self) -> "FileSchema": ...
 
     @property
     def num_rows(self) -> int:
@@ -175,7 +173,7 @@ class SliceReader(Protocol):
         """The key/value metadata of the footer, without the bloom filter."""
 
     @property
-    def calendar(self) -> FileCalendar:
+    def calendar(self) -> "FileCalendar":
         """The calendar of the dates and timestamps of `tables`."""
 
     @property
@@ -207,11 +205,11 @@ class SliceReader(Protocol):
     def tables(
         self,
         columns: Sequence[str] | None = None,
-        target: FileSchema | None = None,
+        target: "FileSchema | None" = None,
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
-    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+    ) -> "Iterator[tuple[pa.Table, pa.Table]]":
         """All rows, in pieces of about 16 MiB: as they were read, and in the raw form of `target`.
 
         `columns`: only these (default: all of `target`). `dictionary`: string columns to give as dictionaries.
@@ -221,17 +219,17 @@ class SliceReader(Protocol):
     def checked_tables(
         self,
         columns: Sequence[str],
-        target: FileSchema,
+        target: "FileSchema",
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
     ) -> "CheckedTables":
         """The tables of `tables` by segment, and what they must hold where rows are merged."""
 
-    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+    def record_keys(self) -> "Iterator[pa.ChunkedArray]":
         """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
 
-    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+    def column_stats(self, complete: Collection[str] = ()) -> "tuple[ColumnStats, ...]":
         """Statistics of every column; for `complete` (dotted paths) with the range, if need be from the values."""
 
     def release(self) -> None:
@@ -251,10 +249,10 @@ class CheckedTables(Protocol):
         Otherwise rows are what they are read as.
         """
 
-    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+    def rows(self, segment: Segment) -> "Iterator[tuple[pa.Table, pa.Table]]":
         """The pieces of one segment."""
 
-    def stored(self, segment: Segment) -> Iterator[pa.Table]:
+    def stored(self, segment: Segment) -> "Iterator[pa.Table]":
         """Pieces of a segment that is copied as it is stored: its record keys, and what decides about log records."""
 
     def expected(self) -> tuple[int, int]:
@@ -296,144 +294,3 @@ def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[F
     Raises what `SliceSource.facts` raises.
     """
     return at_once(lambda one: source.facts(one, partial(take, one)), slices)
-
-
-@dataclass(frozen=True, slots=True)
-class BaseFileSlices:
-    """The source of slices that are a base file alone."""
-
-    storage: Storage
-
-    def open(self, file_slice: FileSlice) -> "BaseFileSlice":
-        base = self._base(file_slice)
-        return BaseFileSlice.open(self.storage, base.path, base.size or None, base.content)
-
-    def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        base = self._base(file_slice)
-        return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)), base.content)
-
-    def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
-        return self
-
-    def counting(self, instant: str) -> "BaseFileSlices":
-        return self
-
-    def checked(self, file_slice: FileSlice) -> FileSlice:
-        self._base(file_slice)
-        return file_slice
-
-    def _base(self, file_slice: FileSlice) -> BaseFile:
-        if file_slice.base_file is None or file_slice.log_files:
-            raise UnsupportedTable(
-                f"{self.storage.root}: the file slice {file_slice.file_id} in partition {file_slice.partition!r} has "
-                "log files",
-                hint="compact it with Apache Hudi first",
-            )
-        return file_slice.base_file
-
-
-class BaseFileSlice(BaseFileReader):
-    """A slice without log files: its base file."""
-
-    makes_keys = False
-    """Whether its record keys are not stored, but made of its columns."""
-    log_counts = LogCounts()
-    spilled_bytes = 0
-
-    @property
-    def encoded_bytes(self) -> int:
-        return sum(group.uncompressed_bytes for group in self.row_groups)
-
-    @property
-    def stored_bytes(self) -> int:
-        return sum(group.compressed_bytes for group in self.row_groups)
-
-    @property
-    def overhead_bytes(self) -> int:
-        return self.size - self.bloom_bytes - self.stored_bytes
-
-    @property
-    def stored(self) -> tuple[StoredRowGroup, ...]:
-        return () if self.is_rebased else tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        stored = self.stored or (None,) * len(self.row_groups)
-        facts = enumerate(zip(self.row_groups, stored, strict=True))
-        return tuple(Segment(self, i, group.num_rows, group.compressed_bytes, one) for i, (group, one) in facts)
-
-    def tables(
-        self,
-        columns: Sequence[str] | None = None,
-        target: FileSchema | None = None,
-        dictionary: Collection[str] = (),
-        *,
-        at_once: int | None = None,
-    ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        for group in range(len(self.row_groups)):
-            yield from self.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
-
-    def checked_tables(
-        self,
-        columns: Sequence[str],
-        target: FileSchema,
-        dictionary: Collection[str] = (),
-        *,
-        at_once: int | None = None,
-    ) -> CheckedTables:
-        return _Stored(self, columns, target, dictionary, at_once)
-
-    def record_keys(self) -> Iterator[pa.ChunkedArray]:
-        for group in range(len(self.row_groups)):
-            keys = self.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
-            if keys.null_count:
-                raise CorruptFile(f"{self.full_path} has rows without a record key")
-            yield keys.cast(pa.string())
-
-    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
-        return complete_stats(self, complete) if complete else super().column_stats()
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The tables of a slice whose rows are those of its base file."""
-
-    reader: BaseFileSlice
-    columns: Sequence[str]
-    target: FileSchema
-    dictionary: Collection[str]
-    at_once: int | None
-    merges: bool = False
-
-    def rows(self, segment: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
-        assert segment.index is not None, "all rows are in row groups"
-        return self.reader.pieces_as_read(
-            segment.index, self.columns, self.target, self.dictionary, at_once=self.at_once
-        )
-
-    def stored(self, segment: Segment) -> Iterator[pa.Table]:
-        assert segment.index is not None, "all rows are in row groups"
-        yield self.reader.read_row_group(segment.index, [RECORD_KEY])
-
-    def expected(self) -> tuple[int, int]:
-        return 0, 0
-
-
-class _FooterFacts:
-    """The facts in the footer of a base file."""
-
-    def __init__(self, footer: Footer) -> None:
-        self._footer = footer
-        self.rows = self.most_rows = footer.num_rows
-        self.row_groups = len(footer.row_groups)
-
-    @property
-    def columns(self) -> tuple[ColumnStats, ...]:
-        return column_stats(FileSchema.of(self._footer), self._footer.row_groups)
-
-    @property
-    def bloom(self) -> BloomBits | None:
-        bits = self._footer.key_values.get(BLOOM_FILTER)
-        if bits is None:
-            return None
-        return BloomBits(self._footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE), bits.encode())

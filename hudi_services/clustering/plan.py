@@ -1,11 +1,9 @@
-"""From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
+"""From a table and rules to a clustering plan."""
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from .._version import __version__
 from ..base_files.slices import RECORD_KEY
@@ -13,9 +11,8 @@ from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..commit.conflicts import touched_groups
 from ..concurrency import at_once
-from ..errors import ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
-from ..file_names import log_order, parse_base_file, parse_log_file
-from ..model import BaseFile, FileSlice, LogFile
+from ..errors import ConfigError, HudiServicesError
+from ..model import FileSlice
 from ..options import Options, clustering_keys, computed, settings, value_of
 from ..options.value_types import is_code
 from ..rewriting.execution_strategies import EXECUTIONS, execution_called
@@ -25,18 +22,14 @@ from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
-from ..table.view import CHANGE_DATA
 from .eligibility import ClusteringReason, Eligibility
 from .partitions import ClusteredPartitionRules, select_partitions
-from .selection import MOST_OUTPUTS, ClusteringSelection, Fitted, PlannedGroup, SizeRules, select
+from .planned_slices import OWN_EXECUTION, PLANNED_BY
+from .selection import ClusteringSelection, Fitted, PlannedGroup, SizeRules, select
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
 _MIB = 1024 * 1024
-_PLANNED_BY = "hudi_services.version"
-"""The key of the extra metadata of a plan that says which program made it; Hudi reads none of it."""
-_OWN_EXECUTION = "hudi_services.execution"
-"""The key of the extra metadata that names an execution strategy of the operator's own."""
 
 
 def _sort(options: Options) -> tuple[SortColumn, ...]:
@@ -136,7 +129,7 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         strategy_class=rules.execution_strategy,
         strategy_params=to_strategy_params(rules.sort, rules.layout),
         missing_partitions=tuple(left_out) or None,
-        extra={_PLANNED_BY: __version__, **({_OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
+        extra={PLANNED_BY: __version__, **({OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
     )
     return PlannedClustering(plan, selection, len(chosen), in_buckets=in_buckets)
 
@@ -186,16 +179,6 @@ def _fitted(looked: _Looked) -> tuple[list[FileSlice], list[Unfit]]:
         raise looked
     refuse_unmerged(looked[1])
     return looked
-
-
-def is_ours(plan: ClusteringPlan) -> bool:
-    """Whether this program made the plan."""
-    return _PLANNED_BY in plan.extra
-
-
-def own_execution(plan: ClusteringPlan) -> str:
-    """The execution strategy of the operator's own that the plan was made for; "" for none."""
-    return plan.extra.get(_OWN_EXECUTION, "")
 
 
 def _within_buckets(rules: PlanRules) -> PlanRules:
@@ -254,80 +237,6 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
         return f"there is no file in {len(chosen)} partitions"
     counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
-
-
-def sized_slices(table: Snapshot, plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
-    """As `input_slices`, with the sizes of the files that the table lists: a plan does not record them."""
-    groups = input_slices(plan, source)
-    partitions = sorted({one.partition for group in groups for one in group})
-    table.view.load(partitions)
-    sizes = {partition: table.view.sizes(partition) for partition in partitions}
-    return [tuple(one.sized(sizes[one.partition]) for one in group) for group in groups]
-
-
-def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
-    """The file slices of each group of a plan, ours or Hudi's; their sizes are not known. `source` names the plan.
-
-    Raises UnsupportedTable for slices with bootstrap files and for groups over several partitions; CorruptFile for a
-    plan without slices, for paths that are not base or log files of the table, for file groups that are named twice,
-    and for a group with too many new files.
-    """
-    groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
-    outputs = max((group.output_groups for group in plan.groups), default=0)
-    if outputs > MOST_OUTPUTS:
-        raise CorruptFile(f"{source} asks for {outputs:,} new files of one group, and {MOST_OUTPUTS:,} is the most")
-    ids = Counter((one.partition, one.file_id) for group in groups for one in group)
-    if not ids:
-        raise CorruptFile(f"{source} names no file slice")
-    (partition, file_id), count = ids.most_common(1)[0]
-    if count > 1:
-        # The group's rows would be written twice, and the row conservation check of each rewrite would pass.
-        raise CorruptFile(f"{source} names the file group {file_id} in partition {partition!r} {count} times")
-    for group in groups:
-        if len({one.partition for one in group}) > 1:
-            raise UnsupportedTable(
-                f"{source} has a group over the partitions {group[0].partition!r} and others, which is not supported",
-                hint="let Apache Hudi execute this plan",
-            )
-    return groups
-
-
-def _input(planned: SliceInfo, source: str) -> FileSlice:
-    if planned.bootstrap_file:
-        raise UnsupportedTable(
-            f"{source}: the slice of {planned.file_id} in {planned.partition} has a bootstrap file",
-            hint="let Apache Hudi execute this plan",
-        )
-    base = _named(planned, planned.data_file, source, parse_base_file) if planned.data_file else None
-    named = (_named(planned, path, source, parse_log_file) for path in planned.log_files)
-    logs = tuple(sorted((log for log in named if log.suffix != CHANGE_DATA), key=log_order))
-    if base is None and not logs:
-        raise CorruptFile(
-            f"{source} names no file of {planned.file_id} in partition {planned.partition!r}", hint=_DROP_HINT
-        )
-    instant = base.instant if base is not None else logs[0].instant
-    return FileSlice(planned.partition, planned.file_id, instant, base, logs)
-
-
-_DROP_HINT = "drop this plan with Apache Hudi and schedule a new one"
-Named = TypeVar("Named", BaseFile, LogFile)
-
-
-def _named(planned: SliceInfo, path: str, source: str, parse: Callable[[str, str, int], Named | None]) -> Named:
-    """The file at `path`, which a plan names in the slice `planned`. Raises CorruptFile."""
-    # By partition and name: a plan has full paths, and the table may have another path now (a link, s3 for s3a).
-    folder, _, name = path.rpartition("/")
-    file = parse(planned.partition, name, 0)
-    if (
-        file is None
-        or not f"/{folder}".endswith(f"/{planned.partition}".rstrip("/"))
-        or file.file_id != planned.file_id
-    ):
-        raise CorruptFile(
-            f"{source} names {path}, which is not a file of {planned.file_id} in partition {planned.partition!r}",
-            hint=_DROP_HINT,
-        )
-    return file
 
 
 def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> None:

@@ -15,6 +15,7 @@ from ..plugins import guarded, name_of
 from ..rewriting.execution_strategies import execution_called
 from ..rewriting.inputs import Unfit
 from .eligibility import ClusteringReason, Eligibility, planned_size
+from .planned_slices import MOST_OUTPUTS
 from .strategies import PlanStrategy
 
 
@@ -80,8 +81,6 @@ class Verdict:
     group: int | None = None
 
 
-MOST_OUTPUTS = 100_000
-"""The most new files of one group."""
 MOST_VERDICTS = 200_000
 """Of so many file slices a plan keeps a verdict each, and of those that it takes; the others are counted."""
 _MOST_WAITING = 200_000

@@ -8,7 +8,8 @@ Both are deleted with the attempt. A staged file bears the time at which its att
 
 from dataclasses import dataclass
 
-from ..base_files.slices import BaseFileSlices, SliceSource
+from ..base_files.base_file_slices import BaseFileSlices
+from ..base_files.slices import SliceSource
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..file_names import OWN_FOLDER, renamed
 from ..storage import Storage

@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import pyarrow as pa
 
 from ..codecs.cursor import Cursor
 from ..codecs.gzip_stream import gunzip
-from ..errors import CorruptFile, NotFound, Outdated
-from ..storage import Storage
+from ..errors import CorruptFile
 from .hfile_entries import check_large_block, decode_entries
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
@@ -32,6 +30,7 @@ from .hfile_format import (
     decode_trailer,
     proto_fields,
 )
+from .hfile_ranges import RangeReader
 
 _MAX_INDEX_LEVELS = 8
 # Below this gap one request for two blocks costs less than two requests; one request reads about _RANGE bytes at most.
@@ -48,30 +47,6 @@ _LAST_ENTRY_STARTS = 32 << 20
 _LARGEST_INDEX = 128 << 20
 # Schema and last key, 20 kB.
 _LARGEST_INFO = 1 << 20
-
-
-class RangeReader(Protocol):
-    """A file that is read in pieces. `read` returns exactly `length` bytes or raises."""
-
-    @property
-    def size(self) -> int: ...
-
-    def read(self, start: int, length: int) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRanges:
-    """`RangeReader` of the file `path` of a storage, listed with its size; raises Outdated when it is gone."""
-
-    storage: Storage
-    path: str
-    size: int
-
-    def read(self, start: int, length: int) -> bytes:
-        try:
-            return self.storage.read_range(self.path, start, length)
-        except NotFound as error:
-            raise Outdated.of(error) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ untyped partition statistics   a query of Hudi fails when it meets ranges of two
 from collections.abc import Collection, Iterator
 
 from ..base_files.slices import SliceFacts, describe
-from ..derived_indexes.expression_index.index import expression_indexes
+from ..derived_indexes.expression_index.definitions import expression_indexes
 from ..errors import UnsupportedTable
 from ..merging.rules import Final, rule_of_write
 from ..metadata.records.keys import PARTITION_STATS, RECORD_INDEX

@@ -17,8 +17,9 @@ from functools import partial
 
 from ..attempts.write_attempt import WriteAttempt
 from ..codecs.clustering_plan import encode_requested_replace
+from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import StaleInput
-from ..commit.drafts import CommitDraft, TimesSource
+from ..commit.drafts import TimesSource
 from ..commit.expectations import FilesStored, VersionUnchanged
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.written_groups import (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ..clustering.plan import sized_slices
+from ..clustering.planned_slices import sized_slices
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..options import file_keys

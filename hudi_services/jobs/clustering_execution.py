@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..base_files.new_file import NewFile
-from ..clustering.plan import is_ours, sized_slices
+from ..clustering.planned_slices import is_ours, sized_slices
 from ..codecs.clustering_plan import CLUSTER
-from ..commit.drafts import CommitDraft
+from ..commit.commit_draft import CommitDraft
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata

@@ -10,7 +10,7 @@ from ..attempts.attempt import Attempt
 from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
 from ..attempts.late_plan import LatePlan
 from ..attempts.staged_attempt import StagedAttempt
-from ..clustering.plan import is_ours, sized_slices
+from ..clustering.planned_slices import is_ours, sized_slices
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request

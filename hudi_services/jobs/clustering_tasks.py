@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..clustering.plan import check_order, own_execution
+from ..clustering.plan import check_order
+from ..clustering.planned_slices import own_execution
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..file_names import new_file_id

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..base_files.new_file import NewFile
 from ..codecs.compaction_plan import COMPACT
-from ..commit.drafts import CommitDraft
+from ..commit.commit_draft import CommitDraft
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.rolling_metadata import RollingMetadata
 from ..compaction.inputs import SlicesComplete, compacted_slices

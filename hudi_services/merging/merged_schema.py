@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
 
-from ..base_files.slices import BaseFileSlice
+from ..base_files.base_file_slice import BaseFileSlice
 from ..errors import UnsupportedTable
 from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..parquet.file_schema import FileSchema

@@ -12,7 +12,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..base_files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
+from ..base_files.base_file_slice import BaseFileSlice
+from ..base_files.slices import CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
 from ..errors import REPORT_IT, CheckFailed, CorruptFile, UnsupportedTable
 from ..model import FileSlice, LogCounts

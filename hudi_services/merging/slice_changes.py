@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from ..base_files.slices import BaseFileSlice
+from ..base_files.base_file_slice import BaseFileSlice
 from ..errors import NotFound
 from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import scan_blocks

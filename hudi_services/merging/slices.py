@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..base_files.slices import BaseFileSlices, BloomBits, SliceFacts, SliceReader
+from ..base_files.base_file_slices import BaseFileSlices
+from ..base_files.slices import BloomBits, SliceFacts, SliceReader
 from ..errors import UnsupportedTable
 from ..model import FileSlice
 from ..parquet.chunk_stats import ColumnStats

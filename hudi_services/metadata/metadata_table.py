@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from ..base_files.slices import BaseFileSlices, SliceSource
+from ..base_files.base_file_slices import BaseFileSlices
+from ..base_files.slices import SliceSource
 from ..codecs.avro import AvroSchema
 from ..concurrency import at_once
 from ..errors import (
@@ -36,11 +38,13 @@ from ..timeline.instant import Action, Instant
 from .file_groups.blocks import BlockFilter
 from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
 from .file_groups.group_files import GroupFiles
-from .file_groups.reader import FileGroupReader, PartitionReader
 from .partition_files import PartitionFiles, partition_in
 from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
-from .records.model import FilesRecord, Record
-from .records.record_schema import writer_schema
+
+# A command that reads no record does without Arrow.
+if TYPE_CHECKING:
+    from .file_groups.reader import FileGroupReader, PartitionReader
+    from .records.model import Record
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""
@@ -253,8 +257,10 @@ class MetadataTable:
         for partition in self.table_config.metadata_partitions_inflight:
             self.file_groups(partition)
 
-    def reader(self, partition: str) -> PartitionReader:
+    def reader(self, partition: str) -> "PartitionReader":
         """A reader of the records of a partition, as of its first read."""
+        from .file_groups.reader import PartitionReader
+
         return PartitionReader(partial(self._open_groups, partition))
 
     def read_ahead(self, partitions: Iterable[str]) -> None:
@@ -281,18 +287,22 @@ class MetadataTable:
     @cached_property
     def writer_schema(self) -> AvroSchema:
         """The schema for the records of a new block, in any partition."""
+        from .records.record_schema import writer_schema
+
         newest = (group.newest_schema for group in self._listings.groups)
         return writer_schema(self.config.version.release, next(newest, None))
 
     @cached_property
-    def _listings(self) -> PartitionReader:
+    def _listings(self) -> "PartitionReader":
         return self.reader(FILES)
 
-    def _open_groups(self, partition: str) -> list[FileGroupReader]:
+    def _open_groups(self, partition: str) -> "list[FileGroupReader]":
         return at_once(self.open_group, self.file_groups(partition))
 
-    def open_group(self, group: FileSlice) -> FileGroupReader:
+    def open_group(self, group: FileSlice) -> "FileGroupReader":
         """A reader of one of the `file_groups`. Raises CorruptFile, and Outdated when a listed file was deleted."""
+        from .file_groups.reader import FileGroupReader
+
         try:
             return FileGroupReader(self._group_files(group), group, self.blocks, self.committed)
         except NotFound as error:
@@ -424,7 +434,9 @@ def _sizes(files: Mapping[str, FileInfo]) -> Files:
     return {name: file.size for name, file in files.items()}
 
 
-def _live(record: Record | None) -> dict[str, int]:
+def _live(record: "Record | None") -> dict[str, int]:
+    from .records.model import FilesRecord
+
     if not isinstance(record, FilesRecord):
         return {}
     return {name: entry.size for name, entry in record.entries.items() if not entry.deleted}

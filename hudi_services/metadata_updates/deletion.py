@@ -14,7 +14,7 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache H
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ..derived_indexes.expression_index.index import expression_indexes
+from ..derived_indexes.expression_index.definitions import expression_indexes
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import (
     ALL_PARTITIONS_KEY,

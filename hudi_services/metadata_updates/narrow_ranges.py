@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from ..derived_indexes.expression_index.index import expression_indexes
+from ..derived_indexes.expression_index.definitions import expression_indexes
 from ..metadata.file_groups.reader import PartitionReader
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..base_files.new_file import NewFile
-from ..derived_indexes.expression_index.index import ComputedIndex, ExpressionIndex, expression_indexes
+from ..derived_indexes.expression_index.definitions import ExpressionIndex, expression_indexes
+from ..derived_indexes.expression_index.index import ComputedIndex
 from ..errors import CheckFailed, HudiServicesError, UnsupportedTable
 from ..metadata.bloom_filters import bloom_records
 from ..metadata.file_groups.committed_files import REPAIRED_LOGS

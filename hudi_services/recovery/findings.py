@@ -20,7 +20,7 @@ from enum import Enum
 
 from ..attempts.clean import pending_cleans
 from ..clock import duration
-from ..clustering.plan import input_slices, is_ours
+from ..clustering.planned_slices import input_slices, is_ours
 from ..commit.checkpoints import checkpoints
 from ..commit.conflicts import input_changes
 from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness

@@ -8,10 +8,9 @@ values show (a null in an ordering field) is not found.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..clustering.plan import input_slices
+from ..clustering.planned_slices import input_slices
 from ..compaction.inputs import compacted_slices
 from ..errors import CorruptFile, HudiServicesError, NotFound, SymbolicLink, UnsupportedTable
-from ..rewriting.inputs import TableColumns, fitting
 from ..snapshot import Snapshot
 from ..table.support import Operation, check_group, check_support
 from ..timeline.instant import Action, Instant
@@ -22,6 +21,9 @@ def why_unfit(table: Snapshot, instant: Instant) -> HudiServicesError | None:
 
     Raises StorageError where the store refuses or fails.
     """
+    # Whoever has no such plan does without Arrow.
+    from ..rewriting.inputs import TableColumns, fitting
+
     is_compaction = instant.action is Action.COMPACTION
     try:
         check_support(Operation.COMPACT if is_compaction else Operation.EXECUTE, table)

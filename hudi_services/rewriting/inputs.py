@@ -14,7 +14,7 @@ from ..base_files.slice_outline import SliceForm
 from ..base_files.slices import SliceReader, SliceSource
 from ..calendars.calendar import calendar_metadata, have_two_calendars
 from ..concurrency import at_once, files_at_once
-from ..derived_indexes.expression_index.index import DROP_HINT, expression_indexes
+from ..derived_indexes.expression_index.definitions import DROP_HINT, expression_indexes
 from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
 from ..model import FileSlice
 from ..parquet.file_schema import FileSchema

@@ -9,11 +9,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.file_writer import BaseFileWriter
 from ..base_files.memory_file import MemoryFile
 from ..base_files.new_file import NewFile
 from ..base_files.page_copy import Fingerprint, RowGroupCopier, row_group_fingerprint
-from ..base_files.slices import BaseFileSlices, SliceReader, StoredRowGroup
+from ..base_files.slices import SliceReader, StoredRowGroup
 from ..errors import CheckFailed, CorruptFile
 from ..file_names import parse_base_file
 from ..model import FileSlice

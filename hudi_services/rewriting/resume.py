@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 from .._version import __version__
+from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.new_file import NewFile
-from ..base_files.slices import BaseFileSlices
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..concurrency import at_once

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..codecs.rollback_plan import (
     RollbackMetadata,
@@ -47,9 +47,6 @@ from ..errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesErro
 from ..file_names import parse_log_file
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata_updates.narrow_ranges import keeps_ranges
-from ..metadata_updates.rollback.restored_records import Restored
-from ..metadata_updates.sync import sync_rollback
 from ..model import CommitMetadata, path_in
 from ..paths import bare_name
 from ..snapshot import Snapshot, live_names, refresh
@@ -57,8 +54,11 @@ from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import LogsBySlice, cancel_blocks
 from .requests import BlockInstants, FoundFiles, rollback_requests
-from .restored import restored
 from .watch import Watch
+
+# Whoever rolls nothing back does without Arrow.
+if TYPE_CHECKING:
+    from ..metadata_updates.rollback.restored_records import Restored
 
 Progress = Callable[[int, int], None]
 """Called with the number of files deleted, and the number of files to delete."""
@@ -179,6 +179,8 @@ class Rollbacks:
         delete_checkpoints(table.storage, plan.ts)
         # Before the files are deleted, because this may read their keys.
         commit = kept_commit(table, rollback.ts, plan.ts, action)
+        from .restored import restored
+
         again = restored(table, rollback.ts, plan, commit)
         table.check_held()
         done = _take_away(table, rollback.ts, plan, self._logs, progress, is_new=look_again is not None)
@@ -345,7 +347,7 @@ class _RollbackDraft:
     plan: RollbackPlan
     keep_plan: bool
     done: Mapping[str, RollbackPartition]
-    restored: Restored | None
+    restored: "Restored | None"
     commit: CommitMetadata | None
     """That of a target that was completed."""
     started: float
@@ -373,6 +375,9 @@ class _RollbackDraft:
             _drop(current, self.plan.ts, Action(self.plan.action), State.REQUESTED)
 
     def _sync(self, current: Snapshot, metadata: MetadataTable, times: TimesSource) -> MetadataTable:
+        from ..metadata_updates.narrow_ranges import keeps_ranges
+        from ..metadata_updates.sync import sync_rollback
+
         deleted = {partition: [bare_name(path) for path in one.deleted] for partition, one in self.done.items()}
         appended = {
             partition: {

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ..base_files.slices import describe
-from ..derived_indexes.expression_index.index import ExpressionIndex, expression_indexes
+from ..derived_indexes.expression_index.definitions import ExpressionIndex, expression_indexes
 from ..errors import ConflictError, UnsupportedTable
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shards import Shards

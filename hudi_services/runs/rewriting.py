@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from ..attempts.attempt import Attempt
 from ..attempts.staged_attempt import NewerInstant, StagedAttempt
 from ..base_files.new_file import NewFile
+from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import WriterAtWork, refuse_beside_beginners
-from ..commit.drafts import CommitDraft
 from ..commit.expectations import Expectation
 from ..commit.newest_files import read_ahead
 from ..commit.planned_groups import GroupsDropped

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
-from ..inputs.input_files import InputFiles
 from ..model import FileSlice
 from ..options import file_keys
 from ..process import uses_spark_connect
@@ -22,6 +21,7 @@ from .request import PlanRequest, SparkRequest
 from .run import Run
 
 if TYPE_CHECKING:
+    from ..inputs.input_files import InputFiles
     from ..spark.session import Spark
 
 Slices: TypeAlias = Callable[[], Sequence[FileSlice]]
@@ -126,7 +126,7 @@ class Running:
     def labels(self, labels: Sequence[Any]) -> Pieces:
         return self._ready().labels(labels)
 
-    def frame_of(self, files: InputFiles) -> Frame:
+    def frame_of(self, files: "InputFiles") -> Frame:
         """The rows of files, which tasks of Spark read. Raises ConfigError for a file that cannot be read."""
         from ..spark.file_frame import FileFrame
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ..base_files.slices import BaseFileSlices, SliceSource
+from ..base_files.base_file_slices import BaseFileSlices
+from ..base_files.slices import SliceSource
 from ..errors import UnsupportedTable
 from ..merging.log_contents import log_contents
 from ..merging.ordering import OrderingField

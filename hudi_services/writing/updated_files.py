@@ -13,8 +13,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.keyed_slices import KeyedBaseSlices, RowKeys
-from ..base_files.slices import BaseFileSlices, SliceFacts
+from ..base_files.slices import SliceFacts
 from ..merging.log_records import KEY
 from ..merging.merged_slice import MergedSlice
 from ..merging.rules import MergeRule

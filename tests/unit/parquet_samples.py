@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_services.base_files.slices import BaseFileSlices
+from hudi_services.base_files.base_file_slices import BaseFileSlices
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.model import BaseFile, FileSlice

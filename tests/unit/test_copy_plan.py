@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.base_files.base_file_slice import BaseFileSlice
 from hudi_services.base_files.bloom import BloomSettings, parse
 from hudi_services.base_files.file_reader import BaseFileReader
 from hudi_services.base_files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
-from hudi_services.base_files.slices import BaseFileSlice
 from hudi_services.parquet.footer import read_footer
 from hudi_services.rewriting.copy_plan import CopyPlan, copy_plan
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group

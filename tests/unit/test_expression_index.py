@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
+from hudi_services.base_files.base_file_slices import BaseFileSlices
 from hudi_services.base_files.bloom import SIMPLE, BloomSettings, parse
 from hudi_services.base_files.new_file import NewFile
-from hudi_services.base_files.slices import BaseFileSlices
+from hudi_services.derived_indexes.expression_index.definitions import ExpressionIndex, expression_indexes
 from hudi_services.derived_indexes.expression_index.file_records import ExpressionTask, expression_records
-from hudi_services.derived_indexes.expression_index.index import Computation, ExpressionIndex, expression_indexes
+from hudi_services.derived_indexes.expression_index.index import Computation
 from hudi_services.derived_indexes.expression_index.time_functions import Zone
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable

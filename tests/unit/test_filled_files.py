@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import hudi_services
 from hudi_services.base_files import page_copy
+from hudi_services.base_files.base_file_slice import BaseFileSlice
+from hudi_services.base_files.base_file_slices import BaseFileSlices
 from hudi_services.base_files.bloom import parse
 from hudi_services.base_files.file_writer import FILE_NAME_COLUMN
 from hudi_services.base_files.page_copy import Fingerprint, RowGroupCopier
 from hudi_services.base_files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
-from hudi_services.base_files.slices import BaseFileSlice, BaseFileSlices
 from hudi_services.commit import newest_files
 from hudi_services.errors import CheckFailed
 from hudi_services.file_names import base_slice

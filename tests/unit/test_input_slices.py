@@ -2,7 +2,7 @@
 
 import pytest
 
-from hudi_services.clustering.plan import input_slices
+from hudi_services.clustering.planned_slices import input_slices
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from hudi_services.errors import CorruptFile, UnsupportedTable
 

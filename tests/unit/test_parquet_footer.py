@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.base_files.slices import BaseFileSlices, describe
+from hudi_services.base_files.base_file_slices import BaseFileSlices
+from hudi_services.base_files.slices import describe
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.errors import CorruptFile, NotFound

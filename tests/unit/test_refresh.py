@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hudi_services
-from hudi_services.base_files.slices import BaseFileSlices
+from hudi_services.base_files.base_file_slices import BaseFileSlices
 from hudi_services.clock import SystemClock
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.snapshot import Snapshot, open_snapshot, refresh

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.base_files import file_writer, page_copy, slices
+from hudi_services.base_files import base_file_slice, file_writer, page_copy
 from hudi_services.base_files.file_reader import BaseFileReader
 from hudi_services.base_files.file_writer import BaseFileWriter
 from hudi_services.base_files.new_file import NewFile
@@ -166,8 +166,8 @@ def test_another_file_name_in_the_rows(
 @pytest.mark.parametrize("options", [SORTED, COPIED], ids=["decoded", "copied"])
 def test_a_row_group_that_nobody_read(options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What went in is counted by the footers, not by what was read."""
-    read, cut = slices._Stored.rows, copy_plan._cut
-    monkeypatch.setattr(slices._Stored, "rows", lambda *of: itertools.islice(read(*of), 1, None))
+    read, cut = base_file_slice._Stored.rows, copy_plan._cut
+    monkeypatch.setattr(base_file_slice._Stored, "rows", lambda *of: itertools.islice(read(*of), 1, None))
     monkeypatch.setattr(copy_plan, "_cut", lambda sources, weights, count: cut(sources[1:], weights[1:], count))
     refused(unpack("1.0.2", tmp_path), options)
 

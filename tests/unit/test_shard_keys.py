@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.base_files.base_file_slices import BaseFileSlices
 from hudi_services.base_files.key_runs import write_key_run
-from hudi_services.base_files.slices import BaseFileSlices
 from hudi_services.metadata.record_index import shard_keys
 from hudi_services.metadata.record_index.key_reading import key_tasks
 from hudi_services.metadata.record_index.locations import Location, decode_location

@@ -26,8 +26,9 @@ from ...parquet.node_types import parquet_type
 from ...schema.column_type import ColumnType, Kind
 from ...schema.widening import is_computed_as
 from ...storage import Storage
+from .definitions import ExpressionIndex, refused
 from .expressions import Expression, as_texts
-from .index import Computation, ExpressionIndex, ExpressionRecord, refused
+from .index import Computation, ExpressionRecord
 
 _NULLS_AT_ONCE = 1 << 20
 

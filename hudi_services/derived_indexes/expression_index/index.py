@@ -1,9 +1,4 @@
-"""Expression indexes: their definitions, and how their records are computed (`file_records`).
-
-`.hoodie/.index_defs/index.json` (table versions 8 and 9) has for each partition `expr_index_<name>`:
-
-    {"indexType": "column_stats" | "bloom_filters", "indexFunction": f, "sourceFields": [column],
-     "indexOptions": {"expr": f, ...}, "version": "V1" | "V2"}
+"""How the records of an expression index (`definitions`) are computed, by `file_records`.
 
     column_stats    a record of type 3 for each base file: the range of f(column). `valueCount` counts what is not null,
                     `totalSize` is the file's, `totalUncompressedSize` twice that
@@ -14,9 +9,8 @@ characters, and filters are no larger than those that `hoodie.properties` may as
 Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -26,43 +20,22 @@ from ...limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from ...metadata.metadata_table import MetadataTable
 from ...metadata.records.keys import (
     BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_INDEX,
     bloom_filter_key,
     column_stats_key,
 )
 from ...metadata.records.model import BloomRecord, StatsRecord
-from ...metadata.statistics.indexed_columns import is_typed, read_definitions
 from ...options.value_types import integer
 from ...paths import bare_name
 from ...schema.column_type import ColumnType, Kind
 from ...schema.table_schema import META_COLUMNS, TableSchema
+from .definitions import ExpressionIndex, refused
 from .expressions import Expression, NotComputed, as_texts, compile_expression
 from .time_functions import Zone
 
-_EXPRESSION = "expr"
-_BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
 _LONGEST_TEXT = 200
 """Characters of a function's name or option, at most: each value of a format has as many characters as the format."""
 _MOST_ROWS = 10_000
 """Rows of a dynamic filter, at most: each row takes time, however small it is."""
-DROP_HINT = "drop the index, or cluster the table with Apache Hudi, where its function can be computed"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpressionIndex:
-    """The definition of one index, in the partition `partition` of the metadata table."""
-
-    partition: str
-    kind: str
-    """column_stats or bloom_filters."""
-    column: str
-    function: str
-    options: tuple[tuple[str, str], ...]
-    """Options of the function."""
-    bloom_options: tuple[tuple[str, str], ...]
-    typed: bool
-    """Whether its statistics have a value type."""
 
 
 ExpressionRecord = StatsRecord | BloomRecord
@@ -119,13 +92,6 @@ def renamed_records(computed: ComputedIndex, files: Sequence[tuple[str, str, str
     return replace(computed, records=tuple(map(rename, computed.records)))
 
 
-def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
-    """The expression indexes of a table, by name. Raises CorruptFile, and UnsupportedTable for unknown definitions."""
-    names = [name for name in metadata.partitions if name.startswith(EXPRESSION_INDEX)]
-    definitions = read_definitions(metadata) if names else {}
-    return tuple(_index(metadata, name, definitions.get(name)) for name in names)
-
-
 def computation(
     metadata: MetadataTable, index: ExpressionIndex, schema: TableSchema | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
@@ -137,30 +103,6 @@ def computation(
     found = Computation(index, _column(metadata, index, schema), zone, _bloom(index, bloom))
     found.expression()
     return found
-
-
-def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | None) -> ExpressionIndex:
-    if definition is None:
-        raise refused(name, "it has no definition in .hoodie/.index_defs/index.json")
-    kind, fields = str(definition.get("indexType", "")).lower(), definition.get("sourceFields")
-    if kind not in (COLUMN_STATS, BLOOM_FILTERS):
-        raise refused(name, f"it is of the type {kind or 'none':.80}")
-    if not isinstance(fields, list) or len(fields) != 1:
-        raise refused(name, "it is not of one column")
-    options = definition.get("indexOptions") or {}
-    if not isinstance(options, dict):
-        raise refused(name, "its options cannot be read")
-    known = _BLOOM_OPTIONS if kind == BLOOM_FILTERS else ()
-    pairs = sorted((str(k), str(v)) for k, v in options.items() if k != _EXPRESSION)
-    return ExpressionIndex(
-        partition=name,
-        kind=kind,
-        column=str(fields[0]),
-        function=str(definition.get("indexFunction", "")),
-        options=tuple(pair for pair in pairs if pair[0] not in known),
-        bloom_options=tuple(pair for pair in pairs if pair[0] in known),
-        typed=is_typed(metadata, definition),
-    )
 
 
 def _column(metadata: MetadataTable, index: ExpressionIndex, schema: TableSchema | None) -> ColumnType:
@@ -226,8 +168,3 @@ def _rate(index: ExpressionIndex, default: float) -> float:
 
 def _not_made(index: ExpressionIndex, why: str) -> UnsupportedTable:
     return refused(index.partition, f"its bloom filter cannot be made: {why}")
-
-
-def refused(partition: str, why: str) -> UnsupportedTable:
-    """The error about an index that cannot be kept in step, because of `why`."""
-    return UnsupportedTable(f"the metadata partition {partition} cannot be kept in step: {why}", hint=DROP_HINT)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ...concurrency import at_once
 from ...errors import NotFound, Outdated
 from ...file_cache import shared_cache
-from ...hfile.hfile_reader import RangeReader, StoredRanges
+from ...hfile.hfile_ranges import RangeReader, StoredRanges
 from ...limits import LARGEST_LOG
 from ...model import BaseFile, DataFile, FileSlice
 from ...storage import FileInfo, Storage

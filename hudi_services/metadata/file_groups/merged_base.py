@@ -16,7 +16,8 @@ import pyarrow as pa
 from ...codecs.avro import AvroSchema, parse_schema
 from ...errors import CheckFailed
 from ...hfile.hfile_entries import entry_columns
-from ...hfile.hfile_reader import HFileReader, StoredRanges
+from ...hfile.hfile_ranges import StoredRanges
+from ...hfile.hfile_reader import HFileReader
 from ...hfile.hfile_writer import HFileStream
 from ...model import FileSlice
 from ...storage import Storage

@@ -13,19 +13,22 @@ records of a file have the same value. Its recordIndexMetadata:
 Source: HoodieMetadataPayload.createRecordIndexUpdate, HoodieTableMetadataUtil.getLocationFromRecordIndexInfo.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from ...clock import parse_instant
 from ...codecs.avro import AvroSchema, read_datum, write_datum
 from ...errors import CorruptFile, UnsupportedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _RECORD_TYPE = 5
 _UUID_ENCODING, _TEXT_ENCODING = 0, 1
