@@ -34,9 +34,10 @@ from .record_keys import BLOOM_FILTER
 
 # A dictionary that is most of its column does not pay when it is merged with those of other files.
 _SMALL_DICTIONARY = 64 << 10
-# Bytes of a piece of a row group in Arrow form, and bytes that pyarrow decodes at once.
+# Bytes of a piece of a row group in Arrow form; pyarrow decodes half of that at once.
 _PIECE_BYTES = 16 << 20
-_BATCH_BYTES = 8 << 20
+# Each column of a piece costs as much as some thousand values: pieces of many columns are larger, where memory allows.
+_BYTES_OF_COLUMN, _MOST_PIECE_BYTES, _PIECES_IN_MEMORY = 64 << 10, 64 << 20, 8
 _MOST_BATCH_ROWS, _LEAST_BATCH_ROWS = 8192, 64
 _LEAST_BUFFER, _MOST_BUFFER = 64 << 10, 4 << 20
 
@@ -266,7 +267,8 @@ class BaseFileReader:
         chunks = [c for c in self.row_groups[index].columns if c.path[0] in wanted]
         stored = sum(c.end - c.start for c in chunks)
         encoded = max(1, sum(c.uncompressed_bytes for c in chunks) // max(1, self.row_groups[index].num_rows))
-        batch_rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, _BATCH_BYTES // encoded))
+        piece = _piece_bytes(len(chunks), at_once)
+        batch_rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, piece // 2 // encoded))
         loaded = at_once is None or stored <= at_once or self._source.holds
         if at_once is None or loaded:
             self._source.load(sorted((c.start, c.end) for c in chunks))
@@ -288,7 +290,7 @@ class BaseFileReader:
                 batches.append(batch)
                 size += batch.nbytes
                 rows += batch.num_rows
-                if size >= _PIECE_BYTES:
+                if size >= piece:
                     yield self._as_given(pa.Table.from_batches(batches))
                     batches, size = [], 0
             if not loaded:
@@ -334,6 +336,12 @@ class BaseFileReader:
             text = str(e)
             reason = text.splitlines()[0] if text else type(e).__name__
             raise CorruptFile(f"{self.full_path} cannot be read: {reason}", hint=DAMAGED_HINT) from e
+
+
+def _piece_bytes(leaves: int, at_once: int | None) -> int:
+    """The bytes of a piece of so many leaves, of a file of which `at_once` bytes may be held."""
+    room = 0 if at_once is None else at_once // _PIECES_IN_MEMORY
+    return max(_PIECE_BYTES, min(_MOST_PIECE_BYTES, room, leaves * _BYTES_OF_COLUMN))
 
 
 def _repeats(group: RowGroup, index: int) -> bool:

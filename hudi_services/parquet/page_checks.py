@@ -32,6 +32,11 @@ def page_crc(body: bytes | memoryview, before: int = 0) -> int:
     return int(isal_zlib.crc32(body, before))
 
 
+def page_sums(body: bytes) -> tuple[int, int]:
+    """The CRC-32 and the Adler-32 of `body`."""
+    return page_crc(body), int(isal_zlib.adler32(body))
+
+
 def signed(crc: int) -> int:
     """The checksum as in a header: a signed number of 32 bits."""
     return crc - (1 << 32) if crc >= 1 << 31 else crc

@@ -14,7 +14,8 @@ from hudi_services.errors import CheckFailed, CorruptFile, UnsupportedTable
 from hudi_services.hfile import hfile_format, hfile_writer
 from hudi_services.hfile.hfile_entries import decode_entries
 from hudi_services.hfile.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
-from hudi_services.hfile.hfile_reader import HFileReader, StoredRanges
+from hudi_services.hfile.hfile_ranges import StoredRanges
+from hudi_services.hfile.hfile_reader import HFileReader
 from hudi_services.hfile.hfile_writer import HFileStream, write_hfile
 from hudi_services.stores import open_storage
 

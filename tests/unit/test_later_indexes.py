@@ -301,8 +301,8 @@ def test_ranges_that_nobody_knows_are_not_made_up(
     def unreadable(*args: Any) -> tuple[ColumnStats, ...]:
         raise CorruptFile("pages that nobody can read")
 
-    monkeypatch.setattr("hudi_services.base_files.slices.column_stats", unknown)
-    monkeypatch.setattr("hudi_services.base_files.slices.complete_stats", unreadable)
+    monkeypatch.setattr("hudi_services.base_files.base_file_slice.column_stats", unknown)
+    monkeypatch.setattr("hudi_services.base_files.base_file_slice.complete_stats", unreadable)
     before = kept(path)
     with pytest.raises(ConflictError, match=r"do not tell the range of label"):
         rolled_back(path, ts)
