@@ -26,6 +26,7 @@ import os, sys
 import duckdb
 table, out, order, codec = sys.argv[1:]
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
 for day in sorted(os.listdir(table)):
     if day.startswith("day="):

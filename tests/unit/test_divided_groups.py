@@ -191,8 +191,9 @@ def test_sorted_parts_are_ranges_of_the_order(
     if result.rows_in > 20 * count:
         assert abs(len(result.files) - len(whole.files)) <= 1
         mean = result.rows_in / len(result.files)
-        # A sample of 12 KB, where a task has 100 KB, says little of how large rows are.
-        assert memory < 1 << 20 or all(0.5 * mean < new.rows < 1.6 * mean for new in result.files)
+        # Of few different keys, or of little memory for a sample, it is not known what the rows between them weigh.
+        if not {*keys} <= {"s", "tie"} and memory > 1 << 20:
+            assert all(0.5 * mean < new.rows < 1.6 * mean for new in result.files)
     again = all_divided([task])
     assert again.results[0].taken_over and again.results[0].files == result.files
 
