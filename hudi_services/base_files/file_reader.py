@@ -183,6 +183,8 @@ class BaseFileReader:
     ) -> Generator[pa.Table, None, None]:
         """The rows of `read_row_group` in tables of about 16 MiB, so that not all of them must be in memory.
 
+        Of hundreds of columns a table has up to 64 MiB, where `at_once` is much more.
+
         `at_once`: a stored row group of at most this many bytes is held in memory; of a larger one only buffers of its
         columns are.
         """

@@ -48,7 +48,7 @@ class PagePacker:
         self._pages: list[_Packed] = []
 
     def add(self, data: bytes) -> None:
-        """Take bytes that follow those before. Raises CheckFailed when they are no pages."""
+        """Take bytes that follow those before. Raises CorruptFile when they are no pages."""
         self._waiting += data
         if not self._taken:
             # Written at once, and before any page.
@@ -66,8 +66,10 @@ class PagePacker:
     def settle(self, before: bytes, footer: Footer) -> bytes:
         """Put right the positions in the footer, and in the page indexes `before` it, which are given back.
 
-        Raises CorruptFile when they do not name the pages.
+        Raises CorruptFile when they do not name the pages, or a page is cut off.
         """
+        if self._waiting:
+            raise CorruptFile(f"{self._path}: the last page of the new file is cut off at byte {self._taken}")
         base, parts = self._taken, io.BytesIO()
         chunks = [chunk for group in footer.tree.get(4).items for chunk in group.get(1).items]
         for chunk in chunks:

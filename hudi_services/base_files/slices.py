@@ -210,7 +210,7 @@ class SliceReader(Protocol):
         *,
         at_once: int | None = None,
     ) -> "Iterator[tuple[pa.Table, pa.Table]]":
-        """All rows, in pieces of about 16 MiB: as they were read, and in the raw form of `target`.
+        """All rows, in pieces as those of `BaseFileReader.pieces`: as they were read, and in the raw form of `target`.
 
         `columns`: only these (default: all of `target`). `dictionary`: string columns to give as dictionaries.
         `at_once`: how many bytes of stored data may be held.

@@ -80,7 +80,10 @@ class GroupWriter(ABC):
         return self.group.cuts(self.group.pieces or [(self.rows, stored)])
 
     def tables(self) -> Iterator[pa.Table]:
-        """All rows, in tables of about 16 MiB, with all columns but the file name; may be called again."""
+        """All rows, in tables of about 16 MiB, with all columns but the file name; may be called again.
+
+        Of hundreds of columns a table has up to 64 MiB, where the task has memory.
+        """
         return map(plain, self.group.tables())
 
     def new_file(self, rows: int) -> OutputFile:
