@@ -259,8 +259,7 @@ class _Keys:
         if keys.null_count:
             self.are_real &= keys.is_valid().to_numpy(zero_copy_only=False)
         self._starts, self.lengths = offsets[:-1][self.are_real], lengths[self.are_real]
-        has_one_length = len(self.lengths) and (self.lengths == self.lengths[0]).all()
-        self._matrix = None if has_one_length else padded(keys)
+        self._matrix = padded(keys)
         if self._matrix is not None and len(self.lengths) < len(keys):
             self._matrix = self._matrix[self.are_real]
 

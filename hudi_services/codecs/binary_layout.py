@@ -43,11 +43,14 @@ def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
 def padded(array: pa.Array, *, most: int = 0) -> Bytes | None:
     """The bytes of n strings or binaries, (n, width), each filled up with zeros to the same number of 8-byte words.
 
-    Nulls have no bytes. None where that would take more than twice as many bytes as the values and 16 for each, or a
-    value is longer than `most`, if given.
+    Nulls have no bytes. None where all have one length, as most keys have, for which there are shorter ways; where that
+    would take more than twice as many bytes as the values and 16 for each; or a value is longer than `most`, if given.
     """
     offsets, _ = offsets_and_bytes(array)
-    longest = int(np.diff(offsets).max(initial=0))
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    if (lengths == longest).all():
+        return None
     width = max(8, -(-longest // 8) * 8)
     if (most and longest > most) or width * len(array) > 2 * int(offsets[-1] - offsets[0]) + 16 * len(array):
         return None

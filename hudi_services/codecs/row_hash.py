@@ -7,7 +7,7 @@ changed value always changes its row's hash, and values swapped between rows or 
 
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -151,27 +151,21 @@ def _fixed_bytes(array: pa.Array, path: str) -> Hashes:
     result = np.zeros(len(array), dtype=np.uint64)
     data, first = array.buffers()[1], array.offset * width
     for k in range(-(-width // 8)):
-        left, at = min(8, width - 8 * k), 0
-        word = np.zeros(0, np.uint64)
-        # A part of a word is put together of numbers of 4, 2 and 1 bytes.
+        left, at, parts = min(8, width - 8 * k), 0, []
+        # A word of fewer bytes is put together of numbers of 4, 2 and 1 bytes.
         for size in (8, 4, 2, 1):
-            if left - at >= size:
+            if left & size:
                 part = np.ndarray(len(array), f"u{size}", data, first + 8 * k + at, (width,))
-                word = (
-                    np.left_shift(part, np.uint64(8 * at), dtype=np.uint64)
-                    if at == 0
-                    else word | (part.astype(np.uint64) << np.uint64(8 * at))
-                )
+                parts.append(np.left_shift(part, np.uint64(8 * at), dtype=np.uint64))
                 at += size
-        result += word * _constant(path, k)
+        result += reduce(np.bitwise_or, parts) * _constant(path, k)
     return result
 
 
 def _bytes(array: pa.Array, path: str) -> Hashes:
     """Hashes of strings and binaries: eight bytes at a time, of all values together."""
     lengths = _lengths(array)
-    # Values of one length have a shorter way.
-    whole = padded(array, most=_LONG_VALUE) if len(lengths) and (lengths != lengths[0]).any() else None
+    whole = padded(array, most=_LONG_VALUE)
     return _unpadded(array, lengths, path) if whole is None else _padded(whole, lengths, path)
 
 

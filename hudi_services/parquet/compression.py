@@ -31,7 +31,7 @@ class ParquetCodec:
 
     def compress(self, body: bytes) -> bytes:
         """The body of a page in this codec."""
-        if self.name == "gzip":
+        if self.packs:
             return gzip(body)
         packed: bytes = pa.Codec(self.name, self.level).compress(body, asbytes=True) if self.number else body
         return packed
