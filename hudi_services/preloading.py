@@ -13,21 +13,14 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from .process import has_threads, wait_aside
+from .process import ENVIRONMENT, has_threads, wait_aside
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {} import main; main()"
-ENVIRONMENT = {
-    # Arrow's own allocator asks for more memory than it uses, and gives it back too eagerly. So in workers of Spark.
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    # Threads that begin with an import, and that tasks have no use for.
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-"""Variables that the libraries read when they are imported."""
 _STDERR = 2
 _LIBRARIES = ("numpy", "pyarrow.parquet", "pyarrow.compute", "obstore.store", "isal.isal_zlib")
 """What tasks load when they need it."""
@@ -138,9 +131,6 @@ def _be(control: socket.socket) -> None:
             importlib.import_module(module).main()
         code = 0
     except BaseException:
-        if isinstance(sys.exc_info()[1], SystemExit):
-            code = 0
-        else:
-            sys.excepthook(*sys.exc_info())
+        traceback.print_exc()
     finally:
         os._exit(code)

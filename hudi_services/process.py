@@ -1,7 +1,8 @@
-"""The memory of this process and of the machine it runs on; from /proc and the control group on Linux."""
+"""This process and the machine it runs on: memory (from /proc and the control group on Linux), cores, environment."""
 
 import ctypes
 import os
+import re
 import resource
 import sys
 import threading
@@ -9,6 +10,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+ENVIRONMENT = {
+    # Arrow's own allocator asks for more memory than it uses, and gives it back too eagerly. So in workers of Spark.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    # Threads that begin with an import, and that tasks have no use for.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""Variables that the libraries read when they are imported."""
+LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|[0-9]{1,9})\s*(?:,\s*[0-9]+\s*)?\])?")
+"""Spark's masters of one process; the group is the number of its cores."""
 _RESET_PEAK = "5"
 """The text for /proc/self/clear_refs that resets the peak (proc(5), from Linux 4.0 on)."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -120,6 +131,11 @@ def uses_spark_connect() -> bool:
         or os.environ.get("SPARK_REMOTE")
         or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
     )
+
+
+def is_this_machine(master: str | None) -> bool:
+    """Whether the workers of a session of our own with this master of Spark are processes of this machine."""
+    return master is None or LOCAL_MASTER.fullmatch(master) is not None
 
 
 def under_spark_submit() -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from .._version import __version__
 from ..errors import PartlyDone
-from ..preloading import ENVIRONMENT
+from ..process import ENVIRONMENT
 from .commands import COMMANDS
 from .flags import RULE
 from .terminal import drop_unwritten, fail, open_closed_streams

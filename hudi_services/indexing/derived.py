@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..commit.new_files import NewFiles
-from ..derived_indexes.expression_index.definitions import expression_indexes
+from ..derived_indexes.expression_index.definitions import ExpressionIndex, expression_indexes
 from ..engine import Engine
 from ..errors import UnsupportedTable
 from ..metadata.records.keys import BLOOM_FILTERS
@@ -34,15 +34,9 @@ class DerivedIndexes:
     @classmethod
     def of(cls, table: Snapshot, options: Options) -> "DerivedIndexes":
         """All of them. Raises UnsupportedTable for an index that is not computed here."""
-        if table.metadata is None or not expression_indexes(table.metadata):
+        if table.metadata is None:
             return cls()
-        from ..base_files.bloom import BloomSettings
-        from ..derived_indexes.expression_index.index import computation
-        from ..derived_indexes.expression_index.time_functions import Zone
-
-        zone, bloom = Zone.of_session(options), options.of(BloomSettings)
-        indexes = expression_indexes(table.metadata)
-        return cls(tuple(computation(table.metadata, one, table.schema, zone, bloom) for one in indexes))
+        return cls(tuple(_computation(table, one, options) for one in expression_indexes(table.metadata)))
 
     @classmethod
     def comparable(cls, table: Snapshot, options: Options) -> "DerivedIndexes":
@@ -53,15 +47,10 @@ class DerivedIndexes:
         """
         if table.metadata is None:
             return cls()
-        from ..base_files.bloom import BloomSettings
-        from ..derived_indexes.expression_index.index import computation
-        from ..derived_indexes.expression_index.time_functions import Zone
-
-        found: list[Computation] = []
+        found = []
         for index in expression_indexes(table.metadata):
             with suppress(UnsupportedTable):
-                zone, bloom = Zone.of_session(options), options.of(BloomSettings)
-                one = computation(table.metadata, index, table.schema, zone, bloom)
+                one = _computation(table, index, options)
                 if options[file_keys.SESSION_TIME_ZONE] or not one.expression().zoned:
                     found.append(one)
         return cls(tuple(found))
@@ -93,3 +82,12 @@ class DerivedIndexes:
         from .derived_records import computed_records
 
         return computed_records(self.computations, engine, table.metadata, files, written, inputs)
+
+
+def _computation(table: Snapshot, index: ExpressionIndex, options: Options) -> "Computation":
+    from ..base_files.bloom import BloomSettings
+    from ..derived_indexes.expression_index.index import computation
+    from ..derived_indexes.expression_index.time_functions import Zone
+
+    assert table.metadata is not None, "the index is a part of it"
+    return computation(table.metadata, index, table.schema, Zone.of_session(options), options.of(BloomSettings))

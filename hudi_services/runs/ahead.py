@@ -1,8 +1,7 @@
 """What a command may begin before its job does: the process that workers will be forked from."""
 
 from ..options import file_keys
-from ..preloading import fork_ahead
-from ..process import under_spark_submit
+from ..process import is_this_machine, under_spark_submit
 from .request import IndexRequest, Mode, PlanRequest, Request, SparkRequest
 
 
@@ -13,6 +12,9 @@ def get_ready(request: Request) -> None:
     if isinstance(request, PlanRequest) and request.mode is Mode.SCHEDULE:
         return
     if is_local(request) or (is_this_machine(request.spark_master) and not under_spark_submit()):
+        # Imported here: a command without tasks starts no process.
+        from ..preloading import fork_ahead
+
         fork_ahead()
 
 
@@ -20,8 +22,3 @@ def is_local(request: SparkRequest) -> bool:
     """Whether processes of this machine run the tasks."""
     has_tasks_for_both = isinstance(request, PlanRequest | IndexRequest)
     return has_tasks_for_both and request.options[file_keys.ENGINE] == file_keys.LOCAL
-
-
-def is_this_machine(master: str | None) -> bool:
-    """Whether the workers of a session of our own with this master are processes of this machine."""
-    return master is None or master.startswith("local")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from ..options.value_types import LEAST_MEMORY, bytes_of
-from ..process import machine_bytes, machine_cores
+from ..process import LOCAL_MASTER, machine_bytes, machine_cores
 from ..rows.memory import INTERPRETER_BYTES
 
 Setting = Callable[[str, str], str]
@@ -17,7 +17,6 @@ Setting = Callable[[str, str], str]
 _HEAP_BYTES = 1 << 30
 _LEAST_OVERHEAD = 384 << 20
 _OVERHEAD_FACTOR = 0.1
-LOCAL = re.compile(r"local(?:\[\s*(\*|[0-9]{1,9})\s*(?:,\s*[0-9]+\s*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*[0-9]+\s*,\s*([0-9]{1,9})\s*,\s*[0-9]+\s*\]")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
@@ -30,7 +29,7 @@ def task_memory(setting: Setting) -> int:
     driver. A setting that Spark would refuse counts as not set.
     """
     master = setting("spark.master", "").strip()
-    local = LOCAL.fullmatch(master)
+    local = LOCAL_MASTER.fullmatch(master)
     if local is not None:
         together = machine_bytes() * 8 // 10 - _size(setting, "spark.driver.memory", _HEAP_BYTES)
         # Not Spark's default parallelism: `spark.default.parallelism` sets that, but not how many tasks run at once.

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ConfigError
-from ..process import under_spark_submit
+from ..process import is_this_machine, under_spark_submit
 from . import worker_daemon
 from .class_archive import archive_options, make_archive_later
 from .java import Java, spark_home
-from .memory import LOCAL
 from .worker_host import WorkerHost
 
 # pyspark is imported when Java has begun to start.
@@ -151,7 +150,7 @@ def _start(
             settings |= _quiet(folder, archive_options() if java_options is None else java_options)
             if _of_pyspark("_gateway") is None:
                 # The Java process has our settings, and a session that is started later must have its own.
-                if _is_this_machine(master):
+                if is_this_machine(master):
                     host = undo.enter_context(_ready_workers(folder))
                 if host is not None:
                     settings["spark.python.daemon.module"] = worker_daemon.__name__
@@ -173,10 +172,6 @@ def _start(
         if host is not None:
             is_there(begun)
         return begun, undo.pop_all().close
-
-
-def _is_this_machine(master: str | None) -> bool:
-    return master is None or LOCAL.fullmatch(master) is not None
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, os, socket, sys, threading, time
-from hudi_services import preloading
-os.environ.update(preloading.ENVIRONMENT)
+from hudi_services import preloading, process
+os.environ.update(process.ENVIRONMENT)
 if sys.argv[1] == "changed":
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "mimalloc"
 if sys.argv[1] == "threads":
