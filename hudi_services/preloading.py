@@ -98,10 +98,16 @@ def start_preloading(
 
 def start_detached(module: str, arguments: Sequence[str]) -> None:
     """Start a process of this Python with the import path of this process, which calls `main` of the module, and which
-    goes on when this process has ended."""
+    goes on when this process has ended.
+
+    Its working directory is the root: a directory of this process may be gone by then (Airflow's BashOperator removes
+    its own), and Java does not start in it.
+    """
     nowhere = subprocess.DEVNULL
-    line = [sys.executable, "-c", _START.format(module), *arguments, json.dumps(sys.path)]
-    wait_aside(subprocess.Popen(line, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True).wait)
+    paths = [os.path.abspath(path) for path in sys.path]
+    line = [sys.executable, "-c", _START.format(module), *arguments, json.dumps(paths)]
+    started = subprocess.Popen(line, cwd="/", stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
+    wait_aside(started.wait)
 
 
 def load(names: str) -> None:

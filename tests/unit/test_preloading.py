@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from hudi_services.preloading import start_detached
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -43,6 +46,11 @@ def main() -> None:
 
     from hudi_services.preloading import load
 
+    if len(sys.argv) == 2:
+        beside = Path(sys.argv[1]).with_suffix(".part")
+        beside.write_text(os.getcwd())
+        beside.rename(sys.argv[1])
+        return
     number, word, names = sys.argv[1:]
     load(names)
     print("not in the report")
@@ -71,3 +79,17 @@ def test_a_process_without_threads_forks_itself(case: str, is_copy: bool) -> Non
     found, word, parent, has_session, *have_modules, pid = json.loads(told)
     assert said == "on stdout" and done.stderr == "not in the report\n"
     assert (found, word, parent, has_session, have_modules) == (is_copy, "word", pid, True, [True, True])
+
+
+def test_a_process_that_goes_on_does_not_need_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java does not start in a directory that is gone, as the one that Airflow makes for a task is after the task."""
+    (tmp_path / "of the task").mkdir()
+    monkeypatch.chdir(tmp_path / "of the task")
+    start_detached("tests.unit.test_preloading", [str(tmp_path / "told")])
+    (tmp_path / "of the task").rmdir()
+    end = time.monotonic() + 60
+    while not (tmp_path / "told").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert (tmp_path / "told").read_text() == "/"
