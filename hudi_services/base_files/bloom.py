@@ -16,16 +16,15 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..codecs.binary_layout import offsets_and_bytes, padded
 from ..errors import ConfigError, CorruptFile
 from ..options import file_keys, value_of
+from .key_hashes import Keys
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
@@ -37,13 +36,12 @@ _MOST_BITS = (1 << 31) - 1
 _MOST_HASHES = 2000
 _HEADER = struct.Struct(">iibi")
 _ROWS = struct.Struct(">iii")
-_M = np.uint32(0x5BD1E995)
-# Keys hashed together: their words stay in the processor's cache through all k rounds.
-_BATCH = 8192
+# Keys are added together: few calls for many keys, and full batches of those that have one length.
+_MOST_WAITING = 1 << 16
+_MOST_WAITING_BYTES = 8 << 20
 # Above this false-positive rate a row only costs time: it is filled with ones, which says "maybe" to every key.
 _USELESS = 0.97
 
-_Words = npt.NDArray[np.uint32]
 _Bits = npt.NDArray[np.uint8]
 
 
@@ -78,6 +76,7 @@ class BloomFilter:
         """The row that gets the next key, once all rows are full; None before."""
         self._whole = np.zeros(0, np.uint8)
         """All rows, one after the other, once they are full."""
+        self._waiting: list[Keys] = []
 
     @classmethod
     def for_config(
@@ -118,12 +117,13 @@ class BloomFilter:
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
         """Add string keys (also dictionary encoded); nulls and empty strings are skipped."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-            self._spread(_Keys(chunk))
+            self._waiting.append(Keys.of(chunk)[0])
+        bytes_waiting = sum(len(some.data) for some in self._waiting)
+        if sum(map(len, self._waiting)) >= _MOST_WAITING or bytes_waiting >= _MOST_WAITING_BYTES:
+            self._settle()
 
     def might_contain(self, key: str) -> bool:
-        encoded = np.frombuffer(key.encode(), np.uint8)[None, :]
-        indices = [*_murmur_rounds(encoded, self._hashes, self._bits)]
-        return any(all(row[i].all() for i in indices) for row in self._rows)
+        return bool(self._look_up(pa.array([key]))[1].all())
 
     def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key, whether it may have been added; False says that it was not, also for nulls and empty keys."""
@@ -138,13 +138,14 @@ class BloomFilter:
 
     def _look_up(self, keys: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which keys are neither null nor empty, and whether each of these may have been added."""
-        real = _Keys(keys)
-        added = np.zeros(len(real.lengths), np.bool_)
-        for numbers, batch in real.batches(slice(0, len(added))):
-            rounds = [*_murmur_rounds(batch, self._hashes, self._bits)]
+        self._settle()
+        real, are_real = Keys.of(keys)
+        added = np.zeros(len(real), np.bool_)
+        for batch in real.batches(0, len(real)):
+            rounds = [*batch.rounds(self._hashes, self._bits)]
             for row in self._rows:
-                added[numbers] |= np.logical_and.reduce([row[indices] == 1 for indices in rounds])
-        return real.are_real, added
+                added[batch.numbers] |= np.logical_and.reduce([row[indices] == 1 for indices in rounds])
+        return are_real, added
 
     def serialized_bytes(self, keys: int) -> int:
         """The length in bytes of the text of such a filter with `keys` keys."""
@@ -156,6 +157,7 @@ class BloomFilter:
 
     def serialize(self) -> str:
         """The text of the footer entry `org.apache.hudi.bloomfilter`."""
+        self._settle()
         header = _HEADER.pack(_VERSION, self._hashes, _MURMUR, self._bits)
         parts = [header + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
         if self._row_keys:
@@ -174,13 +176,19 @@ class BloomFilter:
     def _new_row(self) -> _Bits:
         return np.ones(self._bits, np.uint8) if self._useless else np.zeros(self._bits, np.uint8)
 
-    def _spread(self, keys: "_Keys") -> None:
+    def _settle(self) -> None:
+        """Add the keys that wait."""
+        if self._waiting:
+            waiting, self._waiting = Keys.joined(self._waiting), []
+            self._spread(waiting)
+
+    def _spread(self, keys: Keys) -> None:
         """Add each key to the row whose turn it is."""
-        at, count = 0, len(keys.lengths)
+        at, count = 0, len(keys)
         while at < count:
             if self._next_row is not None:
                 turns = np.arange(self._next_row, self._next_row + count - at) % len(self._rows)
-                self._set(self._whole, keys, slice(at, count), turns * self._bits)
+                self._set(self._whole, keys, at, count, turns * self._bits)
                 self._next_row = (self._next_row + count - at) % len(self._rows)
                 self._in_row += count - at
                 return
@@ -188,7 +196,7 @@ class BloomFilter:
             if self._row_keys:
                 taken = min(taken, self._room())
             row = self._rows[0] if self._next_row is not None else self._rows[-1]
-            self._set(row, keys, slice(at, at + taken))
+            self._set(row, keys, at, at + taken)
             self._in_row += taken
             at += taken
 
@@ -206,13 +214,15 @@ class BloomFilter:
         self._next_row = 0
         return 1
 
-    def _set(self, table: _Bits, keys: "_Keys", which: slice, places: npt.NDArray[np.int64] | None = None) -> None:
+    def _set(
+        self, table: _Bits, keys: Keys, start: int, end: int, places: npt.NDArray[np.int64] | None = None
+    ) -> None:
         """Set the bits of some keys in a row, or each in the row of the table that begins at its place."""
         if self._useless:
             return
-        for numbers, batch in keys.batches(which):
-            first = 0 if places is None else places[numbers - which.start]
-            for indices in _murmur_rounds(batch, self._hashes, self._bits):
+        for batch in keys.batches(start, end):
+            first = 0 if places is None else places[batch.numbers - start]
+            for indices in batch.rounds(self._hashes, self._bits):
                 # Indices of another type would be converted more slowly.
                 table[np.add(indices, first, dtype=np.intp)] = 1
 
@@ -245,80 +255,3 @@ def parse(text: str, source: str) -> BloomFilter:
         packed = np.frombuffer(data, np.uint8, row_size - _HEADER.size, start + _HEADER.size)
         found._rows.append(np.unpackbits(packed, count=bits, bitorder="little"))
     return found
-
-
-class _Keys:
-    """The bytes of keys that are neither null nor empty; `are_real` tells which are."""
-
-    def __init__(self, keys: pa.Array) -> None:
-        if pa.types.is_dictionary(keys.type):
-            keys = keys.cast(keys.type.value_type)
-        offsets, self._data = offsets_and_bytes(keys)
-        lengths = np.diff(offsets)
-        self.are_real = lengths > 0
-        if keys.null_count:
-            self.are_real &= keys.is_valid().to_numpy(zero_copy_only=False)
-        self._starts, self.lengths = offsets[:-1][self.are_real], lengths[self.are_real]
-        self._matrix = padded(keys)
-        if self._matrix is not None and len(self.lengths) < len(keys):
-            self._matrix = self._matrix[self.are_real]
-
-    def batches(self, which: slice) -> "Iterator[tuple[npt.NDArray[np.int64], _Bits]]":
-        """Numbers of keys of the same length, and their bytes, (keys, length)."""
-        order = np.argsort(self.lengths[which], kind="stable") + which.start
-        changes = np.flatnonzero(np.diff(self.lengths[order])) + 1
-        for of_length in np.split(order, changes) if len(order) else []:
-            length = int(self.lengths[of_length[0]])
-            for at in range(0, len(of_length), _BATCH):
-                batch = of_length[at : at + _BATCH]
-                yield batch, self._bytes(batch, length)
-
-    def _bytes(self, batch: npt.NDArray[np.int64], length: int) -> _Bits:
-        starts = self._starts[batch]
-        if (np.diff(starts) == length).all():
-            # One after the other, as keys of one length mostly are.
-            return self._data[starts[0] : starts[-1] + length].reshape(-1, length)
-        if self._matrix is not None:
-            return self._matrix.take(batch, axis=0)[:, :length]
-        found: _Bits = self._data[starts[:, None] + np.arange(length)]
-        return found
-
-
-def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
-    """Bits of `keys` (a row of bytes each) per round. Words are mixed once: that does not depend on the seed."""
-    count, length = keys.shape
-    words = np.ascontiguousarray(keys[:, : length // 4 * 4]).view("<u4").T.copy()
-    words *= _M
-    words ^= words >> np.uint32(24)
-    words *= _M
-    tail = _tail(keys[:, length // 4 * 4 :])
-    seed, divisor = np.zeros(count, np.uint32), np.uint32(bits)
-    rest, value = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    for _ in range(hashes):
-        seed ^= np.uint32(length)
-        for word in words:
-            seed *= _M
-            seed ^= word
-        if tail is not None:
-            seed ^= tail
-            seed *= _M
-        seed ^= np.right_shift(seed, np.uint32(13), out=rest)
-        seed *= _M
-        seed ^= np.right_shift(seed, np.uint32(15), out=rest)
-        np.abs(seed.view(np.int32), out=value.view(np.int32))
-        # numpy divides by one number with vector instructions, and takes the remainder without them.
-        np.floor_divide(value, divisor, out=rest)
-        rest *= divisor
-        yield value - rest
-
-
-def _tail(rest: _Bits) -> _Words | None:
-    """The 1 to 3 bytes after the words as murmur takes them: big-endian and each sign-extended, as Java's bytes are."""
-    left = rest.shape[1]
-    if not left:
-        return None
-    tail = np.zeros(len(rest), np.uint32)
-    for place in range(left):
-        signed = rest[:, place].astype(np.int8).astype(np.int32).view(np.uint32)
-        tail ^= signed << np.uint32(8 * (left - 1 - place))
-    return tail

@@ -76,6 +76,7 @@ def rows_of(keys: list[str], row_keys: int, max_keys: int) -> tuple[list[list[st
 def test_simple_filter_sets_the_bits_of_its_keys(keys, entries):
     made = BloomFilter.for_config(entries, 0.01, 0, SIMPLE)
     made.add(pa.array(keys, pa.string()))
+    made._settle()
     expected = set().union(*(bits_of(k, made._hashes, made._bits) for k in keys))
     assert set(np.flatnonzero(made._rows[0])) == expected
 
@@ -88,6 +89,7 @@ def test_dynamic_filter_spreads_keys_as_java_does(batches, row_keys, max_keys):
     for count in batches:
         made.add(pa.array(keys[at : at + count]))
         at += count
+    made._settle()
     rows, current = rows_of(keys, row_keys, max_keys)
     assert made._in_row == current
     assert len(made._rows) == len(rows)
