@@ -214,9 +214,7 @@ class BloomFilter:
         self._next_row = 0
         return 1
 
-    def _set(
-        self, table: _Bits, keys: Keys, start: int, end: int, places: npt.NDArray[np.int64] | None = None
-    ) -> None:
+    def _set(self, table: _Bits, keys: Keys, start: int, end: int, places: npt.NDArray[np.int64] | None = None) -> None:
         """Set the bits of some keys in a row, or each in the row of the table that begins at its place."""
         if self._useless:
             return

@@ -4,7 +4,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..codecs import thrift
@@ -56,16 +58,13 @@ class Page:
         return thrift.encode_struct(self.header)
 
     @property
-    def content(self) -> tuple[bytes, bytes]:
-        """The content of the page whatever its codec: the header without compressed size, checksum and flag of
-        compression; and the body, once the page is `plain`."""
-        bare = self.header.copy()
-        bare.drop(COMPRESSED_SIZE, CRC)
+    def content(self) -> tuple[tuple[Any, ...], bytes]:
+        """The content of the page whatever its codec: what its header says but for compressed size, checksum and flag
+        of compression; and the body, once the page is `plain`."""
+        details = sorted((number, value) for number, (_, value) in self.header.get(HEADERS[self.kind]).fields.items())
         if self.kind is PageKind.DATA_V2:
-            details = self.header.get(8).copy()
-            details.drop(IS_COMPRESSED)
-            bare.set(8, thrift.STRUCT, details)
-        return thrift.encode_struct(bare), self.body
+            details = [(number, value) for number, value in details if number != IS_COMPRESSED]
+        return (int(self.kind), self.uncompressed_bytes, *details), self.body
 
 
 def read_pages(chunk: bytes, place: ChunkPlace, check: ChunkCheck | None = None) -> Iterator[Page]:
@@ -191,9 +190,18 @@ def check_dictionary(page: Page, leaf: Leaf, source: str) -> None:
 
 def _texts(body: bytes) -> int:
     """The number of byte arrays, each its length in 4 bytes, then its bytes; -1 when the last array is cut off."""
+    data = np.frombuffer(body, np.uint8)
+    # In texts without NUL, a zero is part of a length: the last two bytes of a length below 65,536, and no others, are
+    # two zeros before a byte that is none. Whether these are the lengths is then seen from what they say.
+    zeros = data == 0
+    starts = np.flatnonzero(zeros[2:-2] & zeros[3:-1] & ~zeros[4:])
+    if len(starts) and starts[0] == 0:
+        ends = starts + _LENGTH.size + data[starts] + (data[starts + 1].astype(np.int64) << 8)
+        if ends[-1] == len(body) and (ends[:-1] == starts[1:]).all():
+            return len(starts)
     position = count = 0
-    while position + 4 <= len(body):
-        position += 4 + _LENGTH.unpack_from(body, position)[0]
+    while position + _LENGTH.size <= len(body):
+        position += _LENGTH.size + _LENGTH.unpack_from(body, position)[0]
         count += 1
     return count if position == len(body) else -1
 

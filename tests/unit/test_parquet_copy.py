@@ -19,7 +19,7 @@ from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError
 from hudi_services.parquet.compression import codec_called
 from hudi_services.parquet.footer import ColumnChunk, parse_footer
 from hudi_services.parquet.page_header import ChunkPlace
-from hudi_services.parquet.pages import Page, compressed, constant_pages, plain, read_pages
+from hudi_services.parquet.pages import Page, _texts, compressed, constant_pages, plain, read_pages
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
 
@@ -257,3 +257,24 @@ def test_a_footer_that_promises_other_rows_is_refused(tmp_path: Path) -> None:
         copier.append(reader, 0)
     copier.abort()
     assert not (tmp_path / "new.parquet").exists()
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=6), st.text(max_size=12).map(str.encode), st.just(b"x" * 300)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 80), st.sampled_from([0, 1, 2, 65, 255])), max_size=2),
+    st.integers(0, 3),
+)
+def test_byte_arrays_of_a_dictionary_are_counted(
+    values: list[bytes], flips: list[tuple[int, int]], cut_off: int
+) -> None:
+    """Texts at once, others one after the other; both as the lengths say, in damaged pages, too."""
+    body = bytearray(b"".join(len(value).to_bytes(4, "little") + value for value in values))
+    for place, byte in flips:
+        if place < len(body):
+            body[place] = byte
+    data = bytes(body[: len(body) - cut_off])
+    position = count = 0
+    while position + 4 <= len(data):
+        position += 4 + int.from_bytes(data[position : position + 4], "little")
+        count += 1
+    assert _texts(data) == (count if position == len(data) else -1)
