@@ -30,15 +30,17 @@ _MOST_BYTES = 1 << 20
 
 
 class _Forked:
-    """A copy of this process, which waits until it is told what to be."""
+    """A copy of this process without the file `not_inherited`, which waits until it is told what to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, not_inherited: int | None) -> None:
         self._control, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self._pid = os.fork()
         if self._pid == 0:
             self._control.close()
+            if not_inherited is not None:
+                os.close(not_inherited)
             _be(its)
         its.close()
 
@@ -53,8 +55,9 @@ _ahead: list[_Forked] = []
 _lock = threading.Lock()
 
 
-def fork_ahead() -> None:
-    """Fork the process that `start_preloading` will need, which is too late once this process has threads.
+def fork_ahead(not_inherited: int | None = None) -> None:
+    """Fork the process that `start_preloading` will need, which is too late once this process has threads; it does not
+    get the file of the number `not_inherited`.
 
     It ends with this process, should that not need it. Only for a process that has `ENVIRONMENT`.
     """
@@ -65,7 +68,7 @@ def fork_ahead() -> None:
     gc.freeze()
     if not has_threads():
         with suppress(OSError):
-            _ahead.append(_Forked())
+            _ahead.append(_Forked(not_inherited))
 
 
 def start_preloading(

@@ -4,6 +4,7 @@ import enum
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -12,11 +13,10 @@ from ..errors import ConfigError
 from ..jobs.services import SERVICES, job_of
 from ..options import Layer, Option
 from ..runs.flag import Flag, flags_of
-from ..runs.report import Report
 from ..runs.request import Request
 from .flags import COMMON, Flags
 from .reading import ACTIONS, READERS, Given
-from .service import options, run_service
+from .service import Load, options, run_service
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,11 @@ class Command:
         action = ACTIONS[service](flags, given) if service in ACTIONS else service
         return run_service(flags, (service, action), lambda: self._read(flags, given, service))
 
-    def _read(self, flags: Flags, given: Given, service: str) -> tuple[Request, Callable[..., Report]]:
-        """The request and its job. Raises ConfigError for flags that exclude each other, and for a value, a file or a
-        key=value that is wrong."""
+    def _read(self, flags: Flags, given: Given, service: str) -> tuple[Request, Load]:
+        """The request, and what loads its job.
+
+        Raises ConfigError for flags that exclude each other, and for a value, a file or a key=value that is wrong.
+        """
         changes = self._changes(flags)
         given = {
             **given,
@@ -80,7 +82,7 @@ class Command:
         read, kind = READERS.get(service), SERVICES[service].request
         found = read(flags, given) if read is not None else given
         request = kind(**{one.name: found[one.name] for one in fields(kind) if one.name in found})
-        return request, job_of(request)
+        return request, partial(job_of, request)
 
     def _changes(self, flags: Flags) -> bool:
         """Whether the run may change the table, by the one `RULE`."""

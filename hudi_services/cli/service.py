@@ -6,12 +6,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..options import Layer, Options, lock_keys, resolve
-from ..runs.ahead import get_ready
+from ..runs.ahead import get_ready, java_ahead
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
 from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
@@ -21,8 +22,9 @@ from . import render, terminal
 from .flags import Flags, Format
 from .progress import progress_shown
 
-Read: TypeAlias = Callable[[], tuple[Request, Callable[..., Report]]]
-"""Gives the request and the job, or raises an error about the flags."""
+Load: TypeAlias = Callable[[], Callable[..., Report]]
+Read: TypeAlias = Callable[[], tuple[Request, Load]]
+"""Gives the request, and what loads the job; or raises an error about the flags."""
 
 _IDLE_EXIT_CODE = 3
 
@@ -44,19 +46,22 @@ def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
 
 
 def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
-    try:
-        _check_report_file(flags.report_file)
-        if not flags.base_path.strip():
-            raise ConfigError("--base-path is empty")
-        check_url(flags.base_path, "--base-path")
-        request, job = read()
-    except Exception as error:
-        return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
-    get_ready(request)
-    for warning in request.options.warnings:
-        terminal.warn(warning)
-    with progress_shown() as (progress, on_wait):
-        return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), flags.retry, time.sleep)
+    with ExitStack() as ahead:
+        try:
+            _check_report_file(flags.report_file)
+            if not flags.base_path.strip():
+                raise ConfigError("--base-path is empty")
+            check_url(flags.base_path, "--base-path")
+            request, load = read()
+            stdin = ahead.enter_context(java_ahead(request))
+            job = load()
+        except Exception as error:
+            return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
+        get_ready(request, stdin)
+        for warning in request.options.warnings:
+            terminal.warn(warning)
+        with progress_shown() as (progress, on_wait):
+            return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), flags.retry, time.sleep)
 
 
 def options(flags: Flags, *own: Layer) -> Options:

@@ -6,24 +6,27 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from .class_archive import QUIET, beside
+from .class_archive import QUIET, beside, of_launcher
 from .session import start_and_stop
 
 
 def make(archive: Path) -> None:
-    """Make the archive, or note why it cannot be made; stderr, which is Java's, too, ends in that note."""
-    part = beside(archive, f".{os.getpid()}")
+    """Make the archive, and that of Spark's launcher, or note why they cannot be made; stderr, which is Java's, too,
+    ends in that note."""
+    parts = {beside(one, f".{os.getpid()}"): one for one in (of_launcher(archive), archive)}
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 2)
         try:
-            start_and_stop(f"-XX:ArchiveClassesAtExit={part} {QUIET}")
-            os.replace(part, archive)
+            launcher, spark = (f"-XX:ArchiveClassesAtExit={part} {QUIET}" for part in parts)
+            start_and_stop(spark, launcher)
+            for part, place in parts.items():
+                os.replace(part, place)
         except Exception:
             said.seek(0)
             of_java = said.read().decode(errors="replace")
             beside(archive, ".failed").write_text(f"{of_java}{traceback.format_exc()}")
         finally:
-            for left in (part, beside(archive, ".making")):
+            for left in (*parts, beside(archive, ".making")):
                 left.unlink(missing_ok=True)
 
 

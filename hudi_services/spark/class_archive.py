@@ -37,7 +37,23 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 def archive_options() -> str:
     """The options of Java for the archive, "" where there is none."""
     found = place()
-    return f"-XX:SharedArchiveFile={found} -Xshare:auto {QUIET}" if found is not None and found.is_file() else ""
+    return options_of(found) if found is not None else ""
+
+
+def launcher_options() -> str:
+    """The same for Spark's launcher, a JVM of its own that prints the command line of Java."""
+    found = place()
+    return options_of(of_launcher(found)) if found is not None else ""
+
+
+def options_of(archive: Path) -> str:
+    """The options of Java for an archive, "" where it is not there."""
+    return f"-XX:SharedArchiveFile={archive} -Xshare:auto {QUIET}" if archive.is_file() else ""
+
+
+def of_launcher(archive: Path) -> Path:
+    """The path of the launcher's archive, by that of Spark's."""
+    return archive.with_name(f"{archive.stem}-launcher.jsa")
 
 
 def make_archive_later() -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 PLACE = "HUDI_SERVICES_WORKER_HOST"
 """The environment variable with the path of the host's socket."""
+SOCKET = "workers"
+"""The name of that socket."""
 FILES = (0, 1, 2)
 
 

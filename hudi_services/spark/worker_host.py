@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..preloading import load, start_preloading
 from ..process import wait_aside
-from .worker_daemon import FILES, received
+from .worker_daemon import FILES, SOCKET, received
 
 _DAEMON = "pyspark.daemon"
 
@@ -29,7 +29,7 @@ class WorkerHost:
 
     def __init__(self, folder: Path) -> None:
         """`folder` belongs to this user alone. Raises OSError when its path is too long for a socket."""
-        self.place = folder / "workers"
+        self.place = folder / SOCKET
         self._control, its = socket.socketpair()
         with its, socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(self.place))

@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -47,14 +50,18 @@ def test_workers_have_what_tasks_need(host: str) -> None:
     assert found == [[host == "with"] * 2] * 2 and made == [4, 9] and not is_changed
 
 
-def clustered(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+def demo_table(folder: Path) -> Path:
     with zipfile.ZipFile(ROOT / "scripts/demo_table.zip") as archive:
         archive.extractall(folder)
-    path = str(next(folder.rglob(".hoodie")).parent)
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    return next(folder.rglob(".hoodie")).parent
+
+
+def clustered(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    path = str(demo_table(folder))
+    variables = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     line = [sys.executable, "-m", "hudi_services", "execute", "--mode", "scheduleAndExecute", "--base-path", path]
     return subprocess.run(
-        [*line, "--format", "json"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [*line, "--format", "json"], cwd=ROOT, env=variables, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -63,18 +70,20 @@ def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place = class_archive.place()
     assert place is not None and place.parent == tmp_path / "cache/hudi_services"
-    place.write_bytes(bytes(range(256)) * 64)
+    for one in (place, class_archive.of_launcher(place)):
+        one.write_bytes(bytes(range(256)) * 64)
     assert str(place) in class_archive.archive_options()
+    assert str(class_archive.of_launcher(place)) in class_archive.launcher_options()
     done = clustered(tmp_path / "table", tmp_path / "cache")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "completed"
     assert "rchive" not in done.stderr.replace("Picked up JAVA_TOOL_OPTIONS", "")
 
 
-def in_own_process(program: str, argument: str) -> None:
+def in_own_process(program: str, *arguments: str) -> None:
     """Other tests have left a session of Spark in this one, whose Java has its options already."""
     whole = f"import sys\nfrom hudi_services.spark import archive_making\n{program}"
-    subprocess.run([sys.executable, "-c", whole, argument], cwd=ROOT, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", whole, *arguments], cwd=ROOT, check=True, timeout=300)
 
 
 @pytest.mark.deep
@@ -83,12 +92,91 @@ def test_the_archive_is_made_once_and_used(tmp_path: Path, monkeypatch: pytest.M
     place = class_archive.place()
     assert place is not None
     in_own_process("from pathlib import Path; archive_making.make(Path(sys.argv[1]))", str(place))
-    assert [file.name for file in place.parent.iterdir()] == [place.name] and place.stat().st_size > 10 << 20
-    loaded = tmp_path / "loaded"
-    options = class_archive.archive_options().replace(class_archive.QUIET, f"-Xlog:class+load:file={loaded}")
-    in_own_process("archive_making.start_and_stop(sys.argv[1])", options)
-    assert loaded.read_text().count("source: shared objects file (top)") > 3000
-    assert [file.name for file in place.parent.iterdir()] == [place.name]
+    made = {place, class_archive.of_launcher(place)}
+    assert {*place.parent.iterdir()} == made and place.stat().st_size > 10 << 20
+    loaded = {one: tmp_path / one.name for one in (place, class_archive.of_launcher(place))}
+    options = [
+        class_archive.options_of(one).replace(class_archive.QUIET, f"-Xlog:disable -Xlog:class+load:file={file}")
+        for one, file in loaded.items()
+    ]
+    in_own_process("archive_making.start_and_stop(*sys.argv[1:])", *options)
+    counted = [file.read_text().count("source: shared objects file (top)") for file in loaded.values()]
+    assert counted[0] > 3000 and counted[1] > 20
+    assert {*place.parent.iterdir()} == made
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Runs of `execute` on a table, whose processes have a mark, and whose Java tells when it starts."""
+
+    folder: Path
+
+    @property
+    def told(self) -> Path:
+        return self.folder / "java"
+
+    def start(self, path: Path, *flags: str) -> "subprocess.Popen[str]":
+        """With a folder for temporary files, whose name is the mark."""
+        temporary = self.folder / "temporary"
+        java = Path(shutil.which("java") or "")
+        home = self.folder / "home"
+        (home / "bin").mkdir(parents=True, exist_ok=True)
+        temporary.mkdir(exist_ok=True)
+        (home / "bin/java").write_text(f'#!/bin/sh\ntouch {self.told}\nexec {os.path.realpath(java)} "$@"\n')
+        (home / "bin/java").chmod(0o755)
+        line = [sys.executable, "-m", "hudi_services", "execute", "--base-path", str(path), "--format", "json"]
+        environment = {**os.environ, "JAVA_HOME": str(home), "TMPDIR": str(temporary)}
+        return subprocess.Popen([*line, *flags], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+
+    def processes(self) -> list[Path]:
+        mark = f"TMPDIR={self.folder / 'temporary'}".encode()
+        return [process for process in Path("/proc").glob("[0-9]*") if mark in read(process / "environ")]
+
+    def wait_for_the_end(self) -> None:
+        """Until no process has the mark."""
+        end = time.monotonic() + 60
+        while self.processes():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+_BOTH = ("--mode", "scheduleAndExecute")
+
+
+def test_java_that_was_begun_in_vain(tmp_path: Path) -> None:
+    """It leaves no process and no file; and it does not start where nothing was written since the last plan."""
+    path, runs = demo_table(tmp_path / "table"), Marked(tmp_path)
+    nothing = ("--hoodie-conf", "hoodie.clustering.plan.strategy.small.file.limit=1")
+    states = []
+    idle = (*_BOTH, *nothing)
+    for flags, starts in ((("--mode", "execute"), False), (idle, True), (_BOTH, True), (idle, False)):
+        runs.told.unlink(missing_ok=True)
+        done = runs.start(path, *flags)
+        states.append(json.loads(done.communicate(timeout=300)[0])["state"])
+        assert runs.told.exists() == starts
+        runs.wait_for_the_end()
+        assert [*(tmp_path / "temporary").iterdir()] == []
+    assert states == ["idle", "idle", "completed", "idle"]
+
+
+@pytest.mark.parametrize(("program", "count"), [("spark-submit", 1), ("SparkSubmit", 1), ("execute", 4)])
+def test_java_ends_with_a_command_that_is_killed(program: str, count: int, tmp_path: Path) -> None:
+    """At once, while Spark starts, and when a worker is at work, the fourth process that was forked from the command:
+    none of them keeps Java's stdin open."""
+    path, runs = demo_table(tmp_path / "table"), Marked(tmp_path)
+    begun = runs.start(path, *_BOTH)
+    while sum(program.encode() in read(process / "cmdline") for process in runs.processes()) < count:
+        assert begun.poll() is None
+    begun.kill()
+    begun.wait()
+    runs.wait_for_the_end()
 
 
 def test_where_no_archive_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
