@@ -166,14 +166,36 @@ def test_java_that_was_begun_in_vain(tmp_path: Path) -> None:
     assert states == ["idle", "idle", "completed", "idle"]
 
 
-@pytest.mark.parametrize(("program", "count"), [("spark-submit", 1), ("SparkSubmit", 1), ("execute", 4)])
-def test_java_ends_with_a_command_that_is_killed(program: str, count: int, tmp_path: Path) -> None:
-    """At once, while Spark starts, and when a worker is at work, the fourth process that was forked from the command:
-    none of them keeps Java's stdin open."""
+SLOW = """
+import time
+from pathlib import Path
+from hudi_services.rows.row_order import RowOrder
+
+class Slow(RowOrder):
+    def learn(self, sample):
+        pass
+
+    def places(self, keys):
+        Path(__file__).with_name("at work").touch()
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("moment", ["java", "Spark starts", "at work"])
+def test_java_ends_with_a_command_that_is_killed(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the processes that were forked from the command, workers among them, keeps the stdin of Java open."""
     path, runs = demo_table(tmp_path / "table"), Marked(tmp_path)
-    begun = runs.start(path, *_BOTH)
-    while sum(program.encode() in read(process / "cmdline") for process in runs.processes()) < count:
+    (tmp_path / "slow.py").write_text(SLOW)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sort = "hoodie.clustering.plan.strategy.sort.columns=_hoodie_record_key"
+    slow = ("--hoodie-conf", sort, "--hoodie-conf", "hoodie.layout.optimize.strategy=slow:Slow")
+    begun = runs.start(path, *_BOTH, *slow)
+    seen = runs.told if moment == "Spark starts" else tmp_path / moment
+    while not seen.exists():
         assert begun.poll() is None
+        time.sleep(0.01)
+    if moment == "Spark starts":
+        time.sleep(1.5)
     begun.kill()
     begun.wait()
     runs.wait_for_the_end()
