@@ -121,7 +121,8 @@ def store_inserts(store: RowStore, partition: str, rows: pa.Table, buckets: Buck
 
 def _by_code(rows: pa.Table, codes: "npt.NDArray[np.integer[Any]]") -> Iterator[tuple[int, pa.Table]]:
     """The rows of each code, in their order; there is a row."""
-    order = np.argsort(codes, kind="stable")
+    # numpy sorts numbers of 8 and 16 bits by radix.
+    order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     grouped = take_table(rows, order) if len(starts) > 1 else rows
