@@ -160,10 +160,10 @@ def main() -> None:
         print()
         for line in curve_lines(arguments.sort, some, hudi, ours) if name == "curve" else table_lines(some, hudi, ours):
             print(line)
-        for one in some if name == "rewrite" else some[:1] if name == "copy" else ():
-            if one.hudi.codec == one.ours.codec or name == "copy":
-                whole, mine = bench.hudi_process(table, one.hudi), ours[one.ours].execute
-                print(f"\nHudi as a whole process, {one.title}: {whole:.1f} s, {whole / mine:.1f} times ours")
+        as_processes = {"rewrite": [one for one in some if one.hudi.codec == one.ours.codec], "copy": some[:1]}
+        for one in as_processes.get(name, ()):
+            whole, mine = bench.hudi_process(table, one.hudi), ours[one.ours].execute
+            print(f"\nHudi as a whole process, {one.title}: {whole:.1f} s, {whole / mine:.1f} times ours")
         if name == "copy":
             print(f"\nA copy of all files of the table by cp, in the page cache: {bench.cp(table):.2f} s")
 

@@ -34,16 +34,11 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 """Java tells on stdout that an archive does not fit."""
 
 
-def archive_options() -> str:
-    """The options of Java for the archive, "" where there is none."""
+def archive_options() -> tuple[str, str]:
+    """The options of Java for the archive, and those of Spark's launcher, a JVM of its own that prints the command line
+    of Java, for its own one; "" where there is none."""
     found = place()
-    return options_of(found) if found is not None else ""
-
-
-def launcher_options() -> str:
-    """The same for Spark's launcher, a JVM of its own that prints the command line of Java."""
-    found = place()
-    return options_of(of_launcher(found)) if found is not None else ""
+    return ("", "") if found is None else (options_of(found), options_of(of_launcher(found)))
 
 
 def options_of(archive: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..process import is_this_machine, under_spark_submit
 from . import worker_daemon
-from .class_archive import archive_options, launcher_options
+from .class_archive import archive_options
 from .java import Java, spark_home
 
 # Spark reports on stderr that it sets "the default log level", unless its gateway has a logger of its own.
@@ -49,7 +49,7 @@ class OwnJava:
         there is no Java."""
         with unchanged(("JAVA_HOME",)):
             find_java()
-            self._options = (archive_options(), launcher_options()) if options is None else options
+            self._options = archive_options() if options is None else options
         self.wanted = (master, memory)
         self.folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
         """It belongs to this user alone."""

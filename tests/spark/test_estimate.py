@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import __version__ as SPARK
+
+from tests.unit.page_examples import demo_table
 
 pytestmark = pytest.mark.spark
 
@@ -22,9 +23,7 @@ def run(*words: str) -> dict[str, Any]:
 
 
 def test_memory_of_a_task(tmp_path: Path) -> None:
-    with zipfile.ZipFile(ROOT / "scripts/demo_table.zip") as archive:
-        archive.extractall(tmp_path)
-    path = str(next(tmp_path.rglob(".hoodie")).parent)
+    path = str(demo_table(tmp_path))
     flags = ("--base-path", path, "--memory-per-task", "64m", *SORTED)
     estimate = run("schedule", "--dry-run", *flags)
     run("schedule", *flags)

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hudi_services.spark import class_archive
+from tests.unit.page_examples import demo_table
 
 pytestmark = pytest.mark.spark
 
@@ -50,12 +50,6 @@ def test_workers_have_what_tasks_need(host: str) -> None:
     assert found == [[host == "with"] * 2] * 2 and made == [4, 9] and not is_changed
 
 
-def demo_table(folder: Path) -> Path:
-    with zipfile.ZipFile(ROOT / "scripts/demo_table.zip") as archive:
-        archive.extractall(folder)
-    return next(folder.rglob(".hoodie")).parent
-
-
 def clustered(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     path = str(demo_table(folder))
     variables = {**os.environ, "XDG_CACHE_HOME": str(cache)}
@@ -72,8 +66,8 @@ def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.Monkey
     assert place is not None and place.parent == tmp_path / "cache/hudi_services"
     for one in (place, class_archive.of_launcher(place)):
         one.write_bytes(bytes(range(256)) * 64)
-    assert str(place) in class_archive.archive_options()
-    assert str(class_archive.of_launcher(place)) in class_archive.launcher_options()
+    of_java, of_launcher = class_archive.archive_options()
+    assert str(place) in of_java and str(class_archive.of_launcher(place)) in of_launcher
     done = clustered(tmp_path / "table", tmp_path / "cache")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "completed"
@@ -207,7 +201,7 @@ def test_where_no_archive_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
         (tmp_path / folder / "hudi_services").mkdir(parents=True)
         (tmp_path / folder / "hudi_services").chmod(mode)
-        assert class_archive.place() is None and class_archive.archive_options() == ""
+        assert class_archive.place() is None and class_archive.archive_options() == ("", "")
         class_archive.make_archive_later()
         assert [*(tmp_path / folder / "hudi_services").iterdir()] == []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))

@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+
+from .page_examples import demo_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -40,9 +41,7 @@ CASES: dict[str, tuple[list[str], set[str], set[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_loaded_that_a_command_does_not_need(case: str, tmp_path: Path) -> None:
     """Of a small table where nothing is to be done, or to be executed."""
-    with zipfile.ZipFile(ROOT / "scripts/demo_table.zip") as archive:
-        archive.extractall(tmp_path)
-    path = str(next(tmp_path.rglob(".hoodie")).parent)
+    path = str(demo_table(tmp_path))
     words, libraries, rooms = CASES[case]
     line = [*words, "--base-path", path, *([] if "--format" in words else ["--format", "json"])]
     done = subprocess.run(
