@@ -77,6 +77,7 @@ class BloomFilter:
         self._whole = np.zeros(0, np.uint8)
         """All rows, one after the other, once they are full."""
         self._waiting: list[Keys] = []
+        self._keys_waiting = self._bytes_waiting = 0
 
     @classmethod
     def for_config(
@@ -117,13 +118,15 @@ class BloomFilter:
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
         """Add string keys (also dictionary encoded); nulls and empty strings are skipped."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-            self._waiting.append(Keys.of(chunk)[0])
-        bytes_waiting = sum(len(some.data) for some in self._waiting)
-        if sum(map(len, self._waiting)) >= _MOST_WAITING or bytes_waiting >= _MOST_WAITING_BYTES:
-            self._settle()
+            some, _ = Keys.of(chunk)
+            self._waiting.append(some)
+            self._keys_waiting += len(some)
+            self._bytes_waiting += len(some.data)
+            if self._keys_waiting >= _MOST_WAITING or self._bytes_waiting >= _MOST_WAITING_BYTES:
+                self._settle()
 
     def might_contain(self, key: str) -> bool:
-        return bool(self._look_up(pa.array([key]))[1].all())
+        return bool(self.contains(pa.array([key]))[0])
 
     def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key, whether it may have been added; False says that it was not, also for nulls and empty keys."""
@@ -180,6 +183,7 @@ class BloomFilter:
         """Add the keys that wait."""
         if self._waiting:
             waiting, self._waiting = Keys.joined(self._waiting), []
+            self._keys_waiting = self._bytes_waiting = 0
             self._spread(waiting)
 
     def _spread(self, keys: Keys) -> None:

@@ -7,12 +7,14 @@ Source: MurmurHash of Apache Hudi (org.apache.hudi.common.util.hash).
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..codecs.binary_layout import from_offsets, offsets_and_bytes, padded
+from .row_selection import by_number
 
 Words = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.int64]
@@ -55,26 +57,27 @@ class Keys:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @cached_property
+    def _offsets(self) -> Numbers:
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths)])
+
     def batches(self, start: int, end: int) -> "Iterator[KeyBatch]":
         """The keys from `start` to `end`, those of similar length together."""
         lengths = self.lengths[start:end]
         if not len(lengths):
             return
-        ends = np.cumsum(self.lengths)
-        starts = ends - self.lengths
+        offsets = self._offsets[start : end + 1]
         if (lengths == lengths[0]).all():
             length = int(lengths[0])
             count = max(1, min(_BATCH, _BATCH_BYTES // length))
             for at in range(start, end, count):
                 numbers = np.arange(at, min(at + count, end))
-                some = self.data[starts[at] : ends[numbers[-1]]].reshape(-1, length)
+                some = self.data[self._offsets[at] :][: len(numbers) * length].reshape(-1, length)
                 yield KeyBatch(numbers, _filled(some, _width(length)), self.lengths[numbers])
             return
-        # numpy sorts 16-bit numbers by radix.
-        order = np.argsort(lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths, kind="stable")
+        order = by_number(lengths)
         ordered = lengths[order]
-        whole = np.append(starts[start:end], ends[end - 1])
-        matrix = padded(from_offsets(whole, self.data)) if whole[-1] - whole[0] < 1 << 31 else None
+        matrix = padded(from_offsets(offsets, self.data)) if offsets[-1] - offsets[0] < 1 << 31 else None
         at = 0
         while at < len(order):
             # One long key would make all others of its batch as long.
@@ -86,7 +89,7 @@ class Keys:
                 some = matrix.take(here, axis=0)[:, :width]
             else:
                 places = np.arange(width)
-                some = self.data.take(whole[here, None] + places, mode="clip")
+                some = self.data.take(offsets[here, None] + places, mode="clip")
                 some[places >= of_batch[:, None]] = 0
             yield KeyBatch(here + start, some, of_batch)
             at = to

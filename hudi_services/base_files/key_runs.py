@@ -23,6 +23,7 @@ import pyarrow as pa
 from ..codecs.json_text import parse_json
 from ..errors import CheckFailed, CorruptFile, NotFound
 from ..storage import Storage
+from .row_selection import by_number
 
 _BATCH_ROWS = 1 << 16
 _SCHEMA = pa.schema([pa.field("key", pa.string(), False), pa.field("location", pa.int32(), False)])
@@ -45,8 +46,7 @@ def write_key_run(
     if not len(shards) == len(keys) == len(locations) or keys.null_count:
         raise CheckFailed(f"a key run of {len(shards)} shards, {len(keys)} keys and {len(locations)} locations")
     counts = np.bincount(shards)
-    # For types of one or two bytes numpy's stable sort is a counting sort.
-    order = np.argsort(shards.astype(np.min_scalar_type(len(counts))), kind="stable")
+    order = by_number(shards)
     output, index, start = storage.open_output(path), [], 0
     for shard in np.flatnonzero(counts).tolist():
         rows = order[start : start + counts[shard]]

@@ -6,7 +6,7 @@ pyarrow's `take`, `sort_by` and `combine_chunks` of a column, and of a table wit
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,14 @@ def in_parts(table: pa.Table, *, by_values: bool = False) -> Iterator[pa.Table]:
         sizes += np.concatenate([row_bytes(chunk) for chunk in column.chunks])
     for start, end in pieces(_ends(sizes), PART_BYTES):
         yield table.slice(start, end - start)
+
+
+def by_number(numbers: "npt.NDArray[np.integer[Any]]") -> Numbers:
+    """The order of rows by numbers from 0 on, those with the same number in their order.
+
+    numpy's stable sort counts numbers of one or two bytes, in a third of the time of wider ones.
+    """
+    return np.argsort(numbers.astype(np.min_scalar_type(numbers.max(initial=0))), kind="stable")
 
 
 def value_codes(column: pa.ChunkedArray) -> Numbers:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..base_files.row_selection import gathered, take_table
+from ..base_files.row_selection import by_number, gathered, take_table
 from ..merging.fold import Numbers
 from ..writing.row_store import Place
 
@@ -44,8 +44,7 @@ def _parts_of(
     tables: Sequence[tuple[Place, pa.Table]], numbers_of: Callable[[Place, pa.Table], Numbers]
 ) -> Iterator[tuple[tuple[int, Runs], pa.Table]]:
     numbers = np.concatenate([numbers_of(place, table) for place, table in tables])
-    # numpy sorts numbers of 8 and 16 bits by radix.
-    order = np.argsort(numbers.astype(np.min_scalar_type(numbers.max(initial=0))), kind="stable")
+    order = by_number(numbers)
     ordered = take_table(pa.concat_tables([table for _, table in tables]), order)
     of_place = np.repeat(np.arange(len(tables)), [table.num_rows for _, table in tables])[order]
     ends = np.cumsum(np.bincount(numbers))

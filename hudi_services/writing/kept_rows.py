@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.keyed_slices import RowKeys
-from ..base_files.row_selection import in_parts, take_table
+from ..base_files.row_selection import by_number, in_parts, take_table
 from ..base_files.slices import RECORD_KEY
 from ..keygen.key_maker import KeyMaker
 from ..merging.log_records import deletes
@@ -121,8 +121,7 @@ def store_inserts(store: RowStore, partition: str, rows: pa.Table, buckets: Buck
 
 def _by_code(rows: pa.Table, codes: "npt.NDArray[np.integer[Any]]") -> Iterator[tuple[int, pa.Table]]:
     """The rows of each code, in their order; there is a row."""
-    # numpy sorts numbers of 8 and 16 bits by radix.
-    order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
+    order = by_number(codes)
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     grouped = take_table(rows, order) if len(starts) > 1 else rows
