@@ -13,7 +13,7 @@ from ..clock import SystemClock
 from ..errors import ConfigError, NotFound
 from ..jobs import index_lookup, writing
 from ..jobs.services import SERVICES, job_of
-from ..options import Options, file_keys
+from ..options import Options, file_keys, index_keys
 from ..runs.report import Report
 from ..runs.request import (
     ArchiveRequest,
@@ -25,6 +25,7 @@ from ..runs.request import (
     Mode,
     RecoverRequest,
     Request,
+    RescaleRequest,
     RollbackRequest,
     UndoRequest,
     ValidateRequest,
@@ -298,6 +299,27 @@ class Table:
         `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
         """
         return self._run(IndexRequest, options, engine, resume=resume, dry_run=dry_run)
+
+    def rescale_index(
+        self,
+        file_groups: int | None = None,
+        *,
+        partition: str | None = None,
+        resume: bool = False,
+        dry_run: bool = False,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Give the record index another number of file groups, as `index-rescale`; None: by the number of keys.
+
+        `partition` rescales only what a partitioned index has of one partition. `resume` continues a rescale that was
+        killed; `dry_run` only counts what would be read.
+        """
+        given = dict(options or {})
+        if file_groups is not None:
+            keys = (index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.RECORD_INDEX_MAX_GROUPS)
+            given |= {key.key: str(file_groups) for key in keys}
+        return self._run(RescaleRequest, given, engine, partition=partition, resume=resume, dry_run=dry_run)
 
     def insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit: small files are filled up first, then new file groups are written.

@@ -128,6 +128,27 @@ COMMANDS = (
         },
     ),
     Command(
+        name="index-rescale",
+        help="""Give the record index another number of file groups.
+
+        Reads the entries of the index and no data file. Writers may work meanwhile. The new file groups take the place
+        of the old ones in one step at the end. Without --file-group-count, the number of keys decides.
+        """,
+        service="index-rescale",
+        takes=(
+            *("file_group_count", "min_file_group_count", "max_file_group_count", "partition", "resume"),
+            *("engine", "parallelism", *_SPARK, "retry"),
+        ),
+        helps={
+            "retry": _RETRY_WITH_SPARK,
+            "parallelism": "Read and write at most N file groups at once (hoodie.clustering.max.parallelism). Default: "
+            "as many as Spark has cores for.",
+            "dry_run": "Build nothing. Say how many file groups, keys and bytes would be read, and how many file "
+            "groups the index would have.",
+            "apply": f"Build the file groups. {_DOES}",
+        },
+    ),
+    Command(
         name="index-lookup",
         help="""Look up record keys in the record index.
 

@@ -17,6 +17,7 @@ With --apply it does its work. Both together are an error. Without either of the
 \b
   schedule, execute, compact, clean   do their work
   archive, index-bootstrap            do their work
+  index-rescale                       does its work
   write                               does its work
   rollback, undo                      do their work, on the instant that you name
   recover, validate, orphan-files     only look, and say what they would do
@@ -150,7 +151,7 @@ class Flags:
         least=1,
         most=10_000,
         metavar="N",
-        help="Give the index exactly N file groups. Default: by the number of keys. It cannot be changed later.",
+        help="Give the index exactly N file groups. Default: by the number of keys.",
     )
     min_file_group_count: int | None = flag(
         "--min",

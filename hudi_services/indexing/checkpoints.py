@@ -1,19 +1,20 @@
-"""The checkpoints of a record index build, so that a killed build can be resumed.
+"""The checkpoints of the build of a record index, so that a killed build can be resumed.
 
-    .hoodie/.hudi_services/index-bootstrap/plan.json             what is built, from which file slices
-    .hoodie/.hudi_services/index-bootstrap/keys-<n>.json         the runs of task n, written when it is done
-    .hoodie/.hudi_services/index-bootstrap/shard-<n>.json        the base file of shard n, written when it is done
-    .hoodie/.hudi_services/index-bootstrap/run-*.arrow           runs of keys (`metadata.record_index.key_reading`)
-    .hoodie/.hudi_services/index-bootstrap/shard-<n>.hfile       the base file of shard n
-    .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>           log file v of shard n
+    <folder>/plan.json             what is built, from which file slices
+    <folder>/keys-<n>.json         the runs of task n, written when it is done
+    <folder>/shard-<n>.json        the base file of shard n, written when it is done
+    <folder>/run-*.arrow           runs of keys (`metadata.record_index.key_reading`)
+    <folder>/shard-<n>.hfile       the base file of shard n
+    <folder>/log-<n>-<v>           log file v of shard n
+    <folder>/closed.json           of a rescale: what the files hold when the old file groups are taken out
 
-Only this service reads the folder. The files move to the metadata table at the end, and not earlier, because writers of
-Hudi may build the index there at any time.
+The folder is .hoodie/.hudi_services/index-bootstrap, or …/index-rescale. Only this program reads it. The files move to
+the metadata table at the end, and not earlier, because writers of Hudi may build the index there at any time.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
@@ -21,14 +22,16 @@ from typing import Any, TypeVar
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..file_names import OWN_FOLDER, base_slice, parse_log_file
+from ..metadata.record_index.entry_reading import EntriesRead, SeenBlocks
 from ..metadata.record_index.key_reading import KeyRunRef
 from ..metadata.record_index.shard_base_file import WrittenBase
+from ..metadata.record_index.shards import Shards, is_shard_id
 from ..model import FileSlice, LogFile
 from ..storage import Storage
 
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
-_PLAN = f"{WORK_FOLDER}/plan.json"
-_VERSION = 2
+RESCALE_FOLDER = f"{OWN_FOLDER}/index-rescale"
+_VERSION = 3
 _ANEW = "run without --resume, which begins anew"
 _MOST_SHARDS = 100_000
 """Ten times Hudi's own limit."""
@@ -38,13 +41,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """One build: the instant of its delta commit, its number of shards, and the file slices by task.
+    """One build: the instant of its delta commit, the file ids of its shards, and the file slices by task.
 
     `metadata` is a digest of the properties of the metadata table for which the index is built.
     """
 
     instant: str
-    shards: int
+    file_ids: tuple[str, ...]
     tasks: tuple[tuple[FileSlice, ...], ...]
     metadata: str
 
@@ -52,113 +55,163 @@ class BuildPlan:
     def slices(self) -> list[FileSlice]:
         return [one for task in self.tasks for one in task]
 
-
-def save_plan(storage: Storage, plan: BuildPlan) -> None:
-    """Write the plan. Raises AlreadyExists when a plan exists."""
-    tasks = [[_entry(one) for one in task] for task in plan.tasks]
-    content = {"version": _VERSION, "instant": plan.instant, "shards": plan.shards, "tasks": tasks}
-    content["metadata"] = plan.metadata
-    storage.create(_PLAN, json.dumps(content).encode())
+    @property
+    def shards(self) -> Shards:
+        return Shards(self.file_ids)
 
 
-def load_plan(storage: Storage) -> BuildPlan | None:
-    """The plan of an unfinished build; None without one. Raises CorruptFile."""
-    try:
-        content = parse_json(storage.read(_PLAN))
-        if content["version"] != _VERSION:
-            raise ValueError(f"version {content['version']}")
-        tasks = tuple(tuple(_slice(*entry) for entry in task) for task in content["tasks"])
-        # Plans of earlier versions have no digest of the metadata table.
-        instant = content["instant"]
-        if not _INSTANT.fullmatch(instant):
-            raise ValueError(f"{instant!r:.40} is no instant")
-        return BuildPlan(instant, _shards(content), tasks, str(content.get("metadata", "")))
-    except NotFound:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What the files of a rescale hold when the old file groups are taken out: from then on it follows the table.
 
-
-def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
-    content = [{"path": run.path, "rows": {str(shard): rows for shard, rows in run.rows.items()}} for run in runs]
-    storage.put(f"{WORK_FOLDER}/keys-{task}.json", json.dumps(content).encode())
-
-
-def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
-    """The runs of the tasks that are done, by task. Raises CorruptFile."""
-
-    def runs(_: int, content: Any) -> list[KeyRunRef]:
-        if not isinstance(content, list):
-            raise ValueError("it is no list of runs")
-        return [KeyRunRef(_run(one["path"]), {int(b): _count(n) for b, n in one["rows"].items()}) for one in content]
-
-    return _load_all(storage, "keys-", runs)
-
-
-def save_shard(storage: Storage, written: WrittenBase) -> None:
-    storage.put(f"{WORK_FOLDER}/shard-{written.shard}.json", json.dumps(asdict(written)).encode())
-
-
-def load_shards(storage: Storage) -> dict[int, WrittenBase]:
-    """The base files that are done, by shard. Raises CorruptFile."""
-    return _load_all(storage, "shard-", _written)
-
-
-def run_prefix(task: str) -> str:
-    return f"{WORK_FOLDER}/run-{task}"
-
-
-def shard_path(shard: int) -> str:
-    return f"{WORK_FOLDER}/shard-{shard}.hfile"
-
-
-def log_work_path(shard: int, version: int) -> str:
-    return f"{WORK_FOLDER}/log-{shard}-{version}"
-
-
-def forget(storage: Storage) -> None:
-    """Delete the work folder; the plan first, so that no process resumes the rest.
-
-    A link in the folder's place is deleted itself; a folder in the plan's place is deleted with the rest.
+    `known`: the file slices of the table whose keys are in them. `runs`: those read after the tasks of the plan.
+    `logs`: bytes of log files by shard and version.
     """
-    with suppress(SymbolicLink):
-        storage.delete(_PLAN)
-    storage.delete_tree(WORK_FOLDER)
+
+    known: tuple[FileSlice, ...]
+    runs: tuple[KeyRunRef, ...]
+    logs: Mapping[tuple[int, int], int]
 
 
-def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
-    """The checkpoints whose names begin with `prefix`, decoded by `read`, by number. Raises CorruptFile."""
-    found = {}
-    for file in storage.list_dir(WORK_FOLDER)[0]:
-        number = file.name.removeprefix(prefix).removesuffix(".json")
-        if file.name.startswith(prefix) and number.isdecimal():
-            try:
-                found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
-            except (ValueError, KeyError, TypeError, AttributeError) as e:
-                raise CorruptFile(f"{storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW) from e
-    return found
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The checkpoints in one folder."""
+
+    storage: Storage
+    folder: str
+
+    def save_plan(self, plan: BuildPlan) -> None:
+        """Write the plan. Raises AlreadyExists when a plan exists."""
+        tasks = [[_entry(one) for one in task] for task in plan.tasks]
+        content = {"version": _VERSION, "instant": plan.instant, "file_ids": plan.file_ids, "tasks": tasks}
+        content["metadata"] = plan.metadata
+        self.storage.create(self._plan, json.dumps(content).encode())
+
+    def load_plan(self) -> BuildPlan | None:
+        """The plan of an unfinished build; None without one. Raises CorruptFile."""
+        try:
+            content = parse_json(self.storage.read(self._plan))
+            if content["version"] != _VERSION:
+                raise ValueError(f"version {content['version']}")
+            tasks = tuple(tuple(_slice(*entry) for entry in task) for task in content["tasks"])
+            instant = content["instant"]
+            if not _INSTANT.fullmatch(instant):
+                raise ValueError(f"{instant!r:.40} is no instant")
+            return BuildPlan(instant, _file_ids(content["file_ids"]), tasks, str(content["metadata"]))
+        except NotFound:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise CorruptFile(f"{self.storage.full_path(self._plan)} is no plan of a build: {e}", hint=_ANEW) from e
+
+    def save_read(self, task: int, read: EntriesRead) -> None:
+        """Write what task `task` has read."""
+        seen = [read.seen.count, read.seen.digest]
+        content = {"runs": [_of_run(run) for run in read.runs], "seen": seen, "is_split": read.is_split}
+        self.storage.put(f"{self.folder}/keys-{task}.json", json.dumps(content).encode())
+
+    def load_read(self) -> dict[int, EntriesRead]:
+        """What the tasks that are done have read, by task. Raises CorruptFile."""
+
+        def read(_: int, content: Any) -> EntriesRead:
+            count, digest = content["seen"]
+            seen = SeenBlocks(_count(count), str(digest))
+            runs = tuple(self._run(**one) for one in content["runs"])
+            return EntriesRead(runs, seen=seen, is_split=bool(content["is_split"]))
+
+        return self._load_all("keys-", read)
+
+    def save_shard(self, written: WrittenBase) -> None:
+        self.storage.put(f"{self.folder}/shard-{written.shard}.json", json.dumps(asdict(written)).encode())
+
+    def load_shards(self) -> dict[int, WrittenBase]:
+        """The base files that are done, by shard. Raises CorruptFile."""
+        return self._load_all("shard-", self._written)
+
+    def save_closed(self, closed: Closed) -> None:
+        logs = [[shard, version, size] for (shard, version), size in closed.logs.items()]
+        known, runs = [_entry(one) for one in closed.known], [_of_run(run) for run in closed.runs]
+        self.storage.put(self._closed, json.dumps({"known": known, "runs": runs, "logs": logs}).encode())
+
+    def load_closed(self) -> Closed | None:
+        """None when the old file groups were not to be taken out. Raises CorruptFile."""
+        try:
+            content = parse_json(self.storage.read(self._closed))
+            logs = {(_count(shard), _count(version)): _count(size) for shard, version, size in content["logs"]}
+            known = tuple(_slice(*entry) for entry in content["known"])
+            return Closed(known, tuple(self._run(**one) for one in content["runs"]), logs)
+        except NotFound:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise CorruptFile(f"{self.storage.full_path(self._closed)} is cut off, or was changed: {e}") from e
+
+    def run_prefix(self, task: str) -> str:
+        return f"{self.folder}/run-{task}"
+
+    def shard_path(self, shard: int) -> str:
+        return f"{self.folder}/shard-{shard}.hfile"
+
+    def log_path(self, shard: int, version: int) -> str:
+        return f"{self.folder}/log-{shard}-{version}"
+
+    def forget(self) -> None:
+        """Delete the work folder; the plan first, so that no process resumes the rest.
+
+        A link in the folder's place is deleted itself; a folder in the plan's place is deleted with the rest.
+        """
+        with suppress(SymbolicLink):
+            self.storage.delete(self._plan)
+        self.storage.delete_tree(self.folder)
+
+    @property
+    def _closed(self) -> str:
+        return f"{self.folder}/closed.json"
+
+    @property
+    def _plan(self) -> str:
+        return f"{self.folder}/plan.json"
+
+    def _load_all(self, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
+        """The checkpoints whose names begin with `prefix`, decoded by `read`, by number. Raises CorruptFile."""
+        found = {}
+        for file in self.storage.list_dir(self.folder)[0]:
+            number = file.name.removeprefix(prefix).removesuffix(".json")
+            if file.name.startswith(prefix) and number.isdecimal():
+                try:
+                    found[int(number)] = read(int(number), parse_json(self.storage.read(file.path)))
+                except (ValueError, KeyError, TypeError, AttributeError) as e:
+                    raise CorruptFile(
+                        f"{self.storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW
+                    ) from e
+        return found
+
+    def _written(self, shard: int, content: Any) -> WrittenBase:
+        base = WrittenBase(**content)
+        if (base.shard, base.path) != (shard, self.shard_path(shard)):
+            raise ValueError(f"it is of another shard than {shard}")
+        for number in (base.size, base.entries, base.repeated):
+            _count(number)
+        return base
+
+    def _run(self, path: Any, rows: Any, hashes: Any) -> KeyRunRef:
+        if not isinstance(path, str) or not path.startswith(self.run_prefix("")):
+            raise ValueError(f"{path!r:.200} is no run of keys")
+        if "/" in path[len(self.folder) + 1 :]:
+            raise ValueError(f"{path!r:.200} is in another folder")
+        counts, sums = ({int(shard): _count(n) for shard, n in some.items()} for some in (rows, hashes))
+        return KeyRunRef(path, counts, sums)
 
 
-def _written(shard: int, content: Any) -> WrittenBase:
-    base = WrittenBase(**content)
-    if (base.shard, base.path) != (shard, shard_path(shard)):
-        raise ValueError(f"it is of another shard than {shard}")
-    for number in (base.size, base.entries, base.repeated):
-        _count(number)
-    return base
+def _of_run(run: KeyRunRef) -> dict[str, Any]:
+    rows, hashes = ({str(shard): number for shard, number in some.items()} for some in (run.rows, run.hashes))
+    return {"path": run.path, "rows": rows, "hashes": hashes}
 
 
-def _run(path: Any) -> str:
-    if not isinstance(path, str) or not path.startswith(run_prefix("")) or "/" in path[len(WORK_FOLDER) + 1 :]:
-        raise ValueError(f"{path!r:.200} is no run of keys")
-    return path
-
-
-def _shards(content: Mapping[str, Any]) -> int:
-    shards = _count(content["shards"])
-    if not 0 < shards <= _MOST_SHARDS:
-        raise ValueError(f"{shards} shards")
-    return shards
+def _file_ids(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not 0 < len(names) <= _MOST_SHARDS:
+        raise ValueError("it has no file ids, or too many")
+    if not all(isinstance(one, str) and is_shard_id(one) for one in names):
+        raise ValueError("it names something else than file groups of a record index")
+    return tuple(names)
 
 
 def _count(number: Any) -> int:

@@ -1,4 +1,7 @@
-"""Publishing a built record index: its files become file groups of the metadata table, then the table names it."""
+"""Publishing the files of a build: they become file groups of the metadata table, in one step.
+
+Of a new record index, `hoodie.properties` names it then; those of a rescale take the place of the old ones.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,11 +10,11 @@ from typing import ClassVar
 from ..commit.drafts import TimesSource
 from ..commit.expectations import Expectation
 from ..errors import ConflictError
-from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import publish_record_index
 from ..snapshot import Snapshot, refresh
-from .build import Build
+from .group_build import GroupBuild
+from .rescale import Rescale
 
 
 class Behind(ConflictError):
@@ -29,24 +32,46 @@ class NotBuiltYet:
 
 @dataclass(frozen=True, slots=True)
 class IndexDraft:
-    """A record index with the base files `bases`; `hoodie.properties` names it, and no instant of the table does.
+    """A record index that was built; `hoodie.properties` names it, and no instant of the table does.
 
     `look_again` is called when its files were moved, which may take long, with the table as it is then; it raises
     Behind.
     """
 
-    build: Build
-    bases: Sequence[WrittenBase]
+    build: GroupBuild
     look_again: Callable[[Snapshot], None]
     instant: None = None
     expectations: Sequence[Expectation] = (NotBuiltYet(),)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"
-        self.build.place(current.metadata, self.bases)
+        self.build.place(current.metadata)
         self.look_again(refresh(current))
         current.check_held()
-        publish_record_index(current.metadata, self.build.plan.instant, self.bases, times)
+        plan = self.build.plan
+        publish_record_index(current.metadata, plan.instant, plan.file_ids, self.build.bases, times)
 
     def content(self, current: Snapshot) -> bytes:
         raise AssertionError("an index completes no instant of the table")
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleDraft:
+    """The file groups of a rescale, in the place of the old ones; otherwise as `IndexDraft`."""
+
+    rescale: Rescale
+    look_again: Callable[[Snapshot], None]
+    instant: None = None
+
+    @property
+    def expectations(self) -> Sequence[Expectation]:
+        return (NotBuiltYet(),) if self.rescale.is_closed else ()
+
+    def sync(self, current: Snapshot, times: TimesSource) -> None:
+        if not self.rescale.is_closed:
+            self.rescale.close(current)
+            current = refresh(current)
+        IndexDraft(self.rescale, self.look_again).sync(current, times)
+
+    def content(self, current: Snapshot) -> bytes:
+        raise AssertionError("a rescale completes no instant of the table")

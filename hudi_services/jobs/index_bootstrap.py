@@ -1,21 +1,15 @@
 """The index job: build the record index of a live table. Mirrors HoodieIndexer of Apache Hudi."""
 
 import logging
-import time
-from contextlib import suppress
 
 from ..base_files.slices import describe
-from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
-from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
-from ..commit.critical_section import critical_section
-from ..commit.liveness import liveness
-from ..commit.settings import TransactionSettings
+from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
-from ..commit.transaction import Transaction, complete
+from ..commit.transaction import Transaction
 from ..engine import Engine
-from ..errors import ConflictError, NeedsRecovery, NothingToDo
+from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build
-from ..indexing.checkpoints import forget, load_plan
+from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
 from ..indexing.publication import Behind, IndexDraft
 from ..indexing.shard_count import GroupSizing, file_group_count
 from ..metadata.metadata_table import MetadataTable
@@ -31,12 +25,9 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
-from ..timeline.instant import Instant, State
-from ..waiting import Waiting
+from .index_publishing import publish_when_quiet, unfinished
 
 _log = logging.getLogger(__name__)
-
-_POLL_SECONDS = 1.0
 
 
 def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
@@ -59,7 +50,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     ):
         build = Build(table, metadata, runner, request.progress, hash_name)
         with report.phase("plan"):
-            why_anew = build.resume() if request.resume else ""
+            why_anew = build.resume(table) if request.resume else ""
             if why_anew or not request.resume:
                 _begin(build, sizing, run)
         try:
@@ -71,7 +62,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
             bases = _carry_out(build, run)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
-    report.groups = build.plan.shards
+    report.groups = len(build.plan.file_ids)
     build.forget()
     return _account(report, build, bases)
 
@@ -83,8 +74,8 @@ def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:
     with report.phase("plan"):
         slices = table.view.live_slices()
         count = sum(describe(table.slices, slices, lambda _, facts: facts.most_rows))
-        begun = load_plan(table.storage) if run.request.resume else None
-    report.groups = begun.shards if begun else file_group_count(count, sizing)
+        begun = Checkpoints(table.storage, WORK_FOLDER).load_plan() if run.request.resume else None
+    report.groups = len(begun.file_ids) if begun else file_group_count(count, sizing)
     report.files, report.rows = InOut(len(slices), None), InOut(count, None)
     return report.looked("dry run: no index was built")
 
@@ -98,7 +89,7 @@ def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
     assert table.metadata is not None, "it is refused otherwise (table.support)"
     if RECORD_INDEX in table.config.metadata_partitions:
         if forgets:
-            forget(table.storage)
+            Checkpoints(table.storage, WORK_FOLDER).forget()
         raise NothingToDo(f"{root} has a record index already")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
@@ -116,66 +107,19 @@ def _carry_out(build: Build, run: Run[IndexRequest]) -> list[WrittenBase]:
     with run.report.phase("write shards"):
         bases = build.write_shards()
     with run.report.phase("publish"):
-        _publish(build, bases, run)
+        _publish(build, run)
     return bases
 
 
-def _publish(build: Build, bases: list[WrittenBase], run: Run[IndexRequest]) -> None:
-    """Follow the table until, under its lock, the index is up to date and no write is pending; then publish the index.
-
-    A write that began before the index existed may not add its rows to the index, and a rollback may not take the rows
-    of an older commit out of it. Raises ConflictError or NeedsRecovery when one stays pending for too long.
-    """
+def _publish(build: Build, run: Run[IndexRequest]) -> None:
+    """Publish the index; a write that began before the index existed may not add its rows to the index, and a rollback
+    may not take the rows of an older commit out of it."""
 
     def look_again(now: Snapshot) -> None:
-        if _unfinished(now) or build.is_behind(now):
+        if unfinished(now) or build.is_behind(now):
             raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
 
-    table, settings = run.table, run.settings
-    deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
-    with Waiting(table.on_wait) as waiting:
-        while True:
-            current = refresh(table)
-            if build.is_behind(current):
-                build.catch_up(current)
-            with critical_section(current, "publish the record index", settings) as locked:
-                pending = _unfinished(locked)
-                if not pending and not build.is_behind(locked):
-                    with suppress(Behind):
-                        draft = IndexDraft(build, bases, look_again)
-                        complete(locked, draft, Times(locked, settings.skew_millis).next)
-                        return
-            if not pending:
-                continue
-            first = pending[0]
-            if time.monotonic() > deadline:
-                raise _blocked(locked, first, settings)
-            waiting.tell(f"the {first.action.value} {first.ts} to end ({first.file_name})")
-            table.clock.sleep(_POLL_SECONDS)
-
-
-def _unfinished(table: Snapshot) -> list[Instant]:
-    """Pending writes, clusterings that have begun, and completed commits that are about to be rolled back.
-
-    The execution of any other plan will see the index.
-    """
-    clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
-    return [*pending_writes(table), *clusterings, *(target for _, target in begun_rollbacks(table))]
-
-
-def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:
-    if pending.is_completed:
-        return not_yet_rolled_back(table, table.timeline.pending_rollbacks[pending.ts], pending, settings)
-    message = (
-        f"{table.storage.root}: the {pending.action.value} {pending.ts} is not finished ({pending.file_name}), and may "
-        "not know of the new index"
-    )
-    if liveness(table, pending, settings).alive:
-        return ConflictError(message, hint="run again with --resume when it is finished; what was built is kept")
-    return NeedsRecovery(
-        f"{message}; this instant was abandoned: its writer gives no sign of life",
-        hint=f"{recover_hint(table)}; then run again with --resume: what was built is kept",
-    )
+    publish_when_quiet(build, IndexDraft(build, look_again), run, "publish the record index")
 
 
 def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
@@ -185,5 +129,5 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.bytes = InOut(None, size)
     if repeated:
         report.warnings.append(f"{repeated} rows share a record key with another row: the index has the last one")
-    _log.info("%d keys in %d shards", entries, build.plan.shards)
+    _log.info("%d keys in %d shards", entries, len(build.plan.file_ids))
     return report.completed(build.plan.instant)

@@ -28,7 +28,7 @@ from ..metadata.file_groups.new_groups import (
     initial_instants,
 )
 from ..metadata.records.codec import encode_record
-from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, PARTITION_STATS
+from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, PARTITION_STATS, group_id
 from ..metadata.records.model import FilesRecord, RecordType
 from ..metadata.records.record_schema import stored_schema
 from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
@@ -153,7 +153,7 @@ def _build(
     instants = iter(initial_instants(log_naming(own.version), data))
     for partition, count in groups.items():
         instant = next(instants)
-        create_groups(storage, partition, count, instant)
+        create_groups(storage, partition, [group_id(partition, number) for number in range(count)], instant)
         stats = [_create_listing(storage, own.version.release, instant)] if partition == FILES else []
         complete_build(timeline, own.version.release, partition, instant, stats, times)
 
@@ -163,8 +163,8 @@ def _create_listing(storage: Storage, release: str, instant: str) -> WriteStat:
     schema = stored_schema(release)
     record = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {})
     data = write_hfile([(record.key.encode(), encode_record(record, schema, typed=False))], schema.text)
-    storage.create(base_path(FILES, 0, instant), data)
-    return base_stat(FILES, 0, instant, 1, len(data))
+    storage.create(base_path(FILES, group_id(FILES, 0), instant), data)
+    return base_stat(FILES, group_id(FILES, 0), instant, 1, len(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ no reader uses a partition that it lacks.
 Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFileGroups of Apache Hudi.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..concurrency import at_once
@@ -13,6 +13,7 @@ from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_stat, complete_build, create_groups, initial_instants
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_base_file import WrittenBase
+from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.statistics.indexed_columns import read_definitions, write_definitions
 from ..storage import Storage
@@ -38,9 +39,13 @@ def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
     return next(ts for ts in initial_instants(metadata.log_naming, metadata.data_timeline) if ts not in taken)
 
 
-def why_unfit(metadata: MetadataTable, instant: str) -> str:
-    """The reason why a partition can no longer be published under `instant`; "" when it can be."""
-    if metadata.timeline.find(instant) is not None or metadata.data_timeline.find(instant) is not None:
+def why_unfit(metadata: MetadataTable, instant: str, *, begun: bool = False) -> str:
+    """The reason why a partition can no longer be published under `instant`; "" when it can be.
+
+    `begun`: whether a killed process may have completed its delta commit already.
+    """
+    is_known = metadata.timeline.find(instant) is not None or metadata.data_timeline.find(instant) is not None
+    if is_known and not begun:
         return f"the metadata table has its instant {instant} by now"
     first = metadata.timeline.first_ts()
     if first is not None and instant < first and not first.startswith(INITIALISATION):
@@ -56,7 +61,7 @@ class Placed:
     size: int
 
 
-def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapping[str, Placed]) -> None:
+def place_groups(metadata: MetadataTable, file_ids: Iterable[str], instant: str, files: Mapping[str, Placed]) -> None:
     """Create the file groups and move `files`, given by target path, into them; may be repeated.
 
     The caller holds the table's lock, and no write is pending: Hudi's writers build such a partition, too, before it is
@@ -69,8 +74,14 @@ def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapp
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
-    create_groups(storage, RECORD_INDEX, shards, instant)
-    at_once(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived))
+    create_groups(storage, RECORD_INDEX, file_ids, instant)
+    move_files(storage, {target: files[target] for target in files.keys() - arrived})
+    _require_there(storage, files)
+
+
+def move_files(storage: Storage, files: Mapping[str, Placed]) -> None:
+    """Move files to their paths in the metadata table. Raises LostWork when one is not there as it was written."""
+    at_once(lambda target: storage.move(files[target].source, target), sorted(files))
     _require_there(storage, files)
 
 
@@ -81,23 +92,27 @@ def _require_there(storage: Storage, files: Mapping[str, Placed]) -> None:
 
 
 def publish_record_index(
-    metadata: MetadataTable, instant: str, bases: Sequence[WrittenBase], times: Callable[[], str]
+    metadata: MetadataTable,
+    instant: str,
+    file_ids: Sequence[str],
+    bases: Sequence[WrittenBase],
+    times: Callable[[], str],
 ) -> None:
     """Complete the delta commit, then name the index in hoodie.properties; under the lock, with no write pending.
 
     A completed delta commit of a partition that the table does not name is harmless: after a kill in between, this may
     be called again.
     """
-    stats = [base_stat(RECORD_INDEX, base.shard, instant, base.entries, base.size) for base in bases]
+    stats = [base_stat(RECORD_INDEX, file_ids[base.shard], instant, base.entries, base.size) for base in bases]
     complete_build(metadata.timeline, metadata.config.version.release, RECORD_INDEX, instant, stats, times)
     changes: dict[str, str | None] = {}
     if metadata.config.version.record_index_is_defined:
-        changes |= _define(metadata)
+        changes |= _define(metadata, is_partitioned=Shards(tuple(file_ids)).is_partitioned)
     ready = sorted({*metadata.table_config.metadata_partitions, RECORD_INDEX})
     metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
 
 
-def _define(metadata: MetadataTable) -> dict[str, str | None]:
+def _define(metadata: MetadataTable, *, is_partitioned: bool) -> dict[str, str | None]:
     """Add the index to the index definitions; returns the property with the path of their file."""
     path = metadata.table_config.index_defs_path
     defined = {
@@ -105,7 +120,7 @@ def _define(metadata: MetadataTable) -> dict[str, str | None]:
         "indexType": RECORD_INDEX,
         "indexFunction": "",
         "sourceFields": [],
-        "indexOptions": {"isPartitioned": "false"},
+        "indexOptions": {"isPartitioned": str(is_partitioned).lower()},
         "version": "V1",
     }
     metadata.forget_definitions()

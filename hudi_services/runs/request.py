@@ -220,6 +220,19 @@ class IndexRequest(SparkRequest):
     """Only say what would be built."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescaleRequest(IndexRequest):
+    """One run of index-rescale. The options say how many file groups the record index gets, as for index-bootstrap."""
+
+    service = "index-rescale"
+
+    partition: str | None = flag(
+        "--partition",
+        metavar="PATH",
+        help="Rescale only what a partitioned index has of this partition.",
+    )
+
+
 class WriteOperation(enum.Enum):
     """What a write does with its rows. The names are those that Hudi's commits have."""
 

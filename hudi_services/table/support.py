@@ -30,6 +30,7 @@ class Operation(Enum):
     CLEAN = "clean"
     ARCHIVE = "archive"
     INDEX_BOOTSTRAP = "index-bootstrap"
+    INDEX_RESCALE = "index-rescale"
     INDEX_LOOKUP = "index-lookup"
     VALIDATE = "validate"
     RECOVER = "recover"
@@ -272,7 +273,7 @@ FEATURES = (
         "tables without a metadata table",
         "hoodie.table.metadata.partitions",
         _no_metadata_table,
-        _BUILDS_INDEX,
+        _BUILDS_INDEX | {Operation.INDEX_RESCALE},
         "which the record index is a part of",
         "set hoodie.metadata.enable=true in a writer of Apache Hudi: its next write builds the metadata table",
     ),

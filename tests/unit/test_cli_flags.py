@@ -185,6 +185,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
         READS: Case("indexed", ("--keys-file", "KEYS"), acts=False),
         "rollback": Case("completed-commit", ("--instant", "INSTANT"), acts=True),
         "index-bootstrap": Case("small-files", (), acts=True),
+        "index-rescale": Case("indexed", (), acts=True),
     }
     case = others.get(command) or CASES[command]
     table = RECIPES[case.recipe](tmp_path)

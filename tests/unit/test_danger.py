@@ -35,6 +35,7 @@ CASES = {
     "clean": Case("clustered", (), ACTS),
     "archive": Case("long-timeline", (), ACTS),
     "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
+    "index-rescale": Case("indexed", ("--file-group-count", "7"), ACTS),
     "write": Case("new-rows", ("--input", "ROWS"), ACTS),
     "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),
     "undo": Case("clustered", ("--instant", "INSTANT"), ACTS),

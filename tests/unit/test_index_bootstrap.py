@@ -15,7 +15,7 @@ from hudi_services.cli.app import run
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, NeedsRecovery, NothingToDo, UnsupportedTable
-from hudi_services.indexing.checkpoints import WORK_FOLDER, load_shards, shard_path
+from hudi_services.indexing.checkpoints import WORK_FOLDER, Checkpoints
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
@@ -339,11 +339,13 @@ _NOTES: list[tuple[str, Callable[[Any], Any]]] = [
     ("shard-0.json", lambda note: {**note, "shard": 1}),
     ("shard-0.json", lambda note: None),
     ("keys-0.json", lambda note: {}),
-    ("keys-0.json", lambda note: [{"rows": {"0": 1}}]),
-    ("keys-0.json", lambda note: [{**note[0], "path": "../outside"}]),
-    ("keys-0.json", lambda note: [{**note[0], "rows": {"0": None}}]),
+    ("keys-0.json", lambda note: {**note, "runs": [{"rows": {"0": 1}}]}),
+    ("keys-0.json", lambda note: {**note, "runs": [{**note["runs"][0], "path": "../outside"}]}),
+    ("keys-0.json", lambda note: {**note, "runs": [{**note["runs"][0], "rows": {"0": None}}]}),
+    ("keys-0.json", lambda note: {**note, "seen": [None, ""]}),
     ("plan.json", lambda note: []),
-    ("plan.json", lambda note: {**note, "shards": 10**15}),
+    ("plan.json", lambda note: {**note, "file_ids": note["file_ids"] * 10**5}),
+    ("plan.json", lambda note: {**note, "file_ids": ["../../../outside"]}),
     ("plan.json", lambda note: {**note, "instant": "../../../outside"}),
     ("plan.json", lambda note: {**note, "tasks": [[None]]}),
 ]
@@ -434,7 +436,7 @@ def replace_group(path: Path, file_id: str) -> None:
         table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())
 
 
-NOTED = {"shard": 0, "path": shard_path(0), "size": 9, "entries": 1, "repeated": 0}
+NOTED = {"shard": 0, "path": f"{WORK_FOLDER}/shard-0.hfile", "size": 9, "entries": 1, "repeated": 0}
 
 
 @pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"shard": 1}, {"other": 1}])
@@ -443,7 +445,8 @@ def test_a_note_of_a_shard_names_its_own_file(wrong: dict[str, object], tmp_path
     storage = open_storage(str(tmp_path))
     note = f"{WORK_FOLDER}/shard-0.json"
     storage.put(note, json.dumps(NOTED).encode())
-    assert load_shards(storage)[0].path == shard_path(0)
+    kept = Checkpoints(storage, WORK_FOLDER)
+    assert kept.load_shards()[0].path == kept.shard_path(0) == NOTED["path"]
     storage.put(note, json.dumps({**NOTED, **wrong}).encode())
     with pytest.raises(CorruptFile, match="cut off, or was changed"):
-        load_shards(storage)
+        kept.load_shards()

@@ -26,7 +26,6 @@ from ...table.partition_metafile import metafile
 from ...timeline.active import Timeline
 from ...timeline.instant import Action, State
 from ..metadata_table import MetadataTable
-from ..records.keys import group_id
 
 _NO_TASK = "0-0-0"
 _OPERATION = "BULK_INSERT_PREPPED"
@@ -38,20 +37,20 @@ def initial_instants(naming: LogNaming, data: Timeline) -> Iterable[str]:
     return naming.initial_instants(completed[-1].ts if completed else INITIALISATION)
 
 
-def base_path(partition: str, number: int, instant: str) -> str:
+def base_path(partition: str, file_id: str, instant: str) -> str:
     """The path of the base file of a file group, relative to the storage."""
-    return MetadataTable.path(partition, base_file_name(group_id(partition, number), _NO_TASK, instant, ".hfile"))
+    return MetadataTable.path(partition, base_file_name(file_id, _NO_TASK, instant, ".hfile"))
 
 
-def log_path(partition: str, number: int, instant: str, version: int) -> str:
+def log_path(partition: str, file_id: str, instant: str, version: int) -> str:
     """The path of a log file of a file group; the log file of version 1 makes the file group exist."""
-    return MetadataTable.path(partition, log_file_name(group_id(partition, number), instant, version, _NO_TASK))
+    return MetadataTable.path(partition, log_file_name(file_id, instant, version, _NO_TASK))
 
 
-def create_groups(storage: Storage, partition: str, count: int, instant: str) -> None:
-    """Create the folder of a partition with `count` empty file groups; may be repeated."""
+def create_groups(storage: Storage, partition: str, file_ids: Iterable[str], instant: str) -> None:
+    """Create the folder of a partition with empty file groups; may be repeated."""
     storage.put(MetadataTable.path(partition, PARTITION_METAFILE), metafile(instant, depth=1))
-    begin_groups(storage, partition, [group_id(partition, number) for number in range(count)], instant)
+    begin_groups(storage, partition, file_ids, instant)
 
 
 def begin_groups(storage: Storage, partition: str, file_ids: Iterable[str], instant: str) -> None:
@@ -64,10 +63,10 @@ def begin_groups(storage: Storage, partition: str, file_ids: Iterable[str], inst
     at_once(begin, file_ids)
 
 
-def base_stat(partition: str, number: int, instant: str, entries: int, size: int) -> WriteStat:
+def base_stat(partition: str, file_id: str, instant: str, entries: int, size: int) -> WriteStat:
     """The write stat of the base file of a file group."""
-    name = bare_name(base_path(partition, number, instant))
-    return WriteStat.of_file(f"{partition}/{name}", size, entries, group_id(partition, number))
+    name = bare_name(base_path(partition, file_id, instant))
+    return WriteStat.of_file(f"{partition}/{name}", size, entries, file_id)
 
 
 def complete_build(

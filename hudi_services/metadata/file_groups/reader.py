@@ -19,6 +19,7 @@ from ...log_files.delete_records import delete_block_keys
 from ...log_files.log_blocks import BlockType, HeaderKey, LogBlock
 from ...log_files.log_reader import read_log_blocks
 from ...model import FileSlice, LogFile
+from ...paths import bare_name
 from ..records.codec import decode_record
 from ..records.model import Record, Stored
 from .blocks import BlockFilter
@@ -77,7 +78,7 @@ class FileGroupReader:
         self, files: GroupFiles, file_slice: FileSlice, blocks: BlockFilter, committed: CommittedFiles
     ) -> None:
         self._layers: list[_Layer] = []
-        base, self._has_base = file_slice.base_file, file_slice.base_file is not None
+        base, self.has_base = file_slice.base_file, file_slice.base_file is not None
         contents = files.read(file_slice)
         if base is not None:
             path = files.full_path(base)
@@ -88,6 +89,8 @@ class FileGroupReader:
         counted = blocks.surviving(chain.from_iterable(found.values()))
         committed.check_blocks(found, counted)
         self._layers += [_block_layer(block) for block in counted]
+        self.log_blocks = [f"{bare_name(block.path)}:{block.offset}" for block in counted]
+        """File and offset of each log block that counts, in the order of the layers."""
 
     @property
     def newest_schema(self) -> AvroSchema | None:
@@ -141,13 +144,13 @@ class FileGroupReader:
     @property
     def counts(self) -> tuple[int, int, int]:
         """The numbers of base file entries, of log blocks, and of the records and deleted keys in these blocks."""
-        base = self._layers[:1] if self._has_base else []
+        base = self._layers[:1] if self.has_base else []
         logs = self._layers[len(base) :]
         return sum(map(_count, base)), len(logs), sum(map(_count, logs))
 
-    def newest_first(self) -> Iterator[Layer]:
-        """The layers from the newest on."""
-        for layer in reversed(self._layers):
+    def newest_first(self, first: int = 0) -> Iterator[Layer]:
+        """The layers from the newest on, without the `first` ones."""
+        for layer in reversed(self._layers[first:]):
             yield layer.deleted, layer.reader, layer.schema, layer.path
 
     def _stored(self, key: str, versions: Iterable[_Row]) -> Stored:
@@ -157,7 +160,7 @@ class FileGroupReader:
                 found = found.forgotten()
                 continue
             record = self._layers[number].decode(key, value)
-            found = Stored(record) if number == 0 and self._has_base else found.after(record)
+            found = Stored(record) if number == 0 and self.has_base else found.after(record)
         return found
 
 

@@ -6,7 +6,7 @@ The tasks that write the shards read their part of each run.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +23,8 @@ from .key_hash import HUDI, spread
 from .locations import Location, millis_of
 from .shards import Shards
 
-_LOCATIONS = "locations"
+LOCATIONS = "locations"
+"""The text of a run that lists its locations."""
 _KEYS_AT_ONCE = 1 << 20
 _SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
 """The most that slices which share a task have: it opens them one after the other."""
@@ -66,10 +67,14 @@ class KeyTask:
 
 @dataclass(frozen=True, slots=True)
 class KeyRunRef:
-    """A run of keys on storage, and its number of keys of each shard that it has any keys of."""
+    """A run of keys on storage, and its number of keys of each shard that it has any keys of.
+
+    `hashes`: of entries that were read from an index, the sum of their hashes modulo 2**64, by shard.
+    """
 
     path: str
     rows: Mapping[int, int]
+    hashes: Mapping[int, int] = field(default_factory=dict)
 
 
 def key_tasks(
@@ -129,7 +134,7 @@ def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Lo
 def run_locations(run: KeyRun) -> list[Location]:
     """The locations that the location numbers of a run stand for. Raises CorruptFile."""
     try:
-        return [Location(*entry) for entry in parse_json(run.notes[_LOCATIONS])]
+        return [Location(*entry) for entry in parse_json(run.notes[LOCATIONS])]
     except (KeyError, ValueError, TypeError) as e:
         raise CorruptFile(f"a run of keys does not say what its locations are: {e}") from e
 
@@ -146,7 +151,7 @@ def _write_run(task: KeyTask, path: str, pending: list[tuple[int, pa.ChunkedArra
 
 
 def _notes(locations: Iterable[Location]) -> dict[str, str]:
-    return {_LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
+    return {LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
 
 
 def _ref(path: str, shards: npt.NDArray[np.int32]) -> KeyRunRef:

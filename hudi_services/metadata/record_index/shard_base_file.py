@@ -2,21 +2,35 @@
 
 from dataclasses import dataclass
 
-from ...codecs.avro import parse_schema
+import numpy as np
+import pyarrow.compute as pc
+
+from ...codecs.avro import AvroSchema, parse_schema
+from ...errors import CheckFailed
+from ...hfile.hfile_ranges import StoredRanges
+from ...hfile.hfile_reader import HFileReader
 from ...hfile.hfile_writer import HFileStream
 from ...storage import Storage
+from .entry_reading import entry_hashes, location_hashes
+from .shard_entries import LocationNumbers
 from .shard_keys import ShardKeys
+
+_UNTOUCHED = "the table is unchanged; run again"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexBaseTask:
-    """The base file to write at `path`, with the keys that `runs` have of a shard; at least one."""
+    """The base file to write at `path`, with the keys that `runs` have of a shard; at least one.
+
+    `hashes`: the sum of the hashes of its entries, with which what storage holds is compared; None for no comparison.
+    """
 
     storage: Storage
     path: str
     schema: str
     shard: int
     runs: tuple[str, ...]
+    hashes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +45,10 @@ class WrittenBase:
 
 
 def write_index_base(task: IndexBaseTask, _token: str) -> WrittenBase:
-    """Write the file, a range of about a million keys at a time. Raises CorruptFile and StorageError."""
+    """Write the file, a range of about a million keys at a time.
+
+    Raises CorruptFile, StorageError, and CheckFailed for a file that does not hold the entries.
+    """
     schema = parse_schema(task.schema, task.path)
     keys = ShardKeys(task.storage, task.runs, task.shard, schema)
     entries = 0
@@ -42,4 +59,27 @@ def write_index_base(task: IndexBaseTask, _token: str) -> WrittenBase:
         entries += len(some.keys)
     size = hfile.close()
     output.close()
+    if task.hashes is not None:
+        check_stored(task.storage, task.path, size, schema, keys.rows, task.hashes)
     return WrittenBase(task.shard, task.path, size, entries, keys.rows - entries)
+
+
+def check_stored(storage: Storage, path: str, size: int, schema: AvroSchema, entries: int, hashes: int) -> None:
+    """Read the stored file, and compare: every key once, in order, and so many entries with this sum of hashes.
+
+    Raises CheckFailed.
+    """
+    full_path, numbers = storage.full_path(path), LocationNumbers()
+    found, total, last = 0, 0, b""
+    for keys, values in HFileReader(StoredRanges(storage, path, size), full_path).scan_columns():
+        if not len(keys):
+            continue
+        places = numbers(values, schema, full_path)
+        own = entry_hashes(keys, places, location_hashes(numbers.locations))
+        ordered = pc.all(pc.less(keys[:-1], keys[1:])).as_py() is not False
+        if not ordered or (found and keys[0].as_py() <= last):
+            raise CheckFailed(f"{full_path} does not have its keys in order, each once", hint=_UNTOUCHED)
+        found, last = found + len(keys), keys[-1].as_py()
+        total = (total + int(own.sum(dtype=np.uint64))) % (1 << 64)
+    if (found, total) != (entries, hashes):
+        raise CheckFailed(f"{full_path} holds {found} entries, not the {entries} that were read", hint=_UNTOUCHED)

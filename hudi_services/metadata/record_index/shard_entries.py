@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...base_files.key_sort import SortedBinary, sort_keys
 from ...codecs.avro import AvroSchema
-from ..file_groups.reader import FileGroupReader, Layer
+from ..file_groups.reader import Layer
 from ..records.codec import decode_record
 from ..records.model import SecondaryRecord
 from .locations import Location, decode_locations
@@ -67,20 +68,32 @@ def spread(numbers: Sequence[int], indices: pa.Array) -> Places:
     return places
 
 
+class Layered(Protocol):
+    """A file group, or several without a key in common."""
+
+    def newest_first(self, first: int = 0) -> Iterator[Layer]:
+        """The layers from the newest on, without the `first` ones."""
+
+
 @dataclass
 class ShardEntries:
-    """The entries of `group`, with values as `decode` gives them."""
+    """The entries of `group`, with values as `decode` gives them: those of all its layers, or without the `first` ones.
 
-    group: FileGroupReader
+    `keeps_deleted`: whether keys whose newest entry is a deletion are there, with the place GONE.
+    """
+
+    group: Layered
     decode: Decode
+    first: int = 0
+    keeps_deleted: bool = False
 
     def read(self) -> Iterator[NumberedKeys]:
         """All entries, in ascending order of the keys. Raises CorruptFile and StorageError."""
-        streams = [_Stream(layer, self.decode) for layer in self.group.newest_first()][::-1]
+        streams = [_Stream(layer, self.decode) for layer in self.group.newest_first(self.first)][::-1]
         while streams := [one for one in streams if not one.is_done]:
             end = _end_of_the_next(streams)
             if end is not None:
-                yield _merged([part for one in streams for part in one.take(end)])
+                yield _merged([part for one in streams for part in one.take(end)], self.keeps_deleted)
 
 
 class _Stream:
@@ -146,15 +159,15 @@ def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
     return end
 
 
-def _merged(parts: Sequence[NumberedKeys]) -> NumberedKeys:
-    """The merge of `parts`, the oldest first, without deleted entries."""
+def _merged(parts: Sequence[NumberedKeys], keeps_deleted: bool) -> NumberedKeys:
+    """The merge of `parts`, the oldest first, without deleted entries unless they are kept."""
     keys = pa.concat_arrays([part.keys for part in parts])
     places = np.concatenate([part.places for part in parts])
     if len(parts) > 1:
         # Stable: of equal keys the newest is the last.
         order = sort_keys(keys)
         keys, places = keys.take(order), places[order.to_numpy()]
-    there = places != GONE
+    there = np.ones(len(places), bool) if keeps_deleted else places != GONE
     if len(keys) > 1:
         there &= np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), True)
     return NumberedKeys(keys, places) if there.all() else NumberedKeys(keys.filter(pa.array(there)), places[there])

@@ -74,9 +74,11 @@ class ShardKeys:
         keys: list[pa.Array] = [pa.array([], pa.string())]
         values: list[pa.Array] = [_NO_VALUES]
         for some, located in self._batches():
-            wanted = _within(some, low, high)
-            keys.append(some.filter(wanted))
-            values.append(located.filter(wanted))
+            if low is not None or high is not None:
+                wanted = _within(some, low, high)
+                some, located = some.filter(wanted), located.filter(wanted)
+            keys.append(some)
+            values.append(located)
         return _sorted(pa.concat_arrays(keys), pa.chunked_array(values).unify_dictionaries().combine_chunks())
 
     def read_all(self, splits: Sequence[str]) -> Iterator[SortedKeys]:

@@ -11,7 +11,7 @@ Apache Hudi 1.2.0; PartitionPathEncodeUtils.escapeFileName.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,12 @@ from ...paths import ESCAPES
 _ESCAPES = {**ESCAPES, ord("_"): "%5F", ord("-"): "%2D"}
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _DASHES_OF_PARTITIONED = 4
+_FILE_ID = re.compile(r"record-index-(?:[^-/_]*-)?[0-9]{4,5}-0")
+
+
+def is_shard_id(file_id: str) -> bool:
+    """Whether a file id is one of a file group of a record index."""
+    return _FILE_ID.fullmatch(file_id) is not None
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,20 @@ class Shards:
                 )
         begun = {f"record-index-{one.translate(_ESCAPES)}-{n:04d}-0" for one in new for n in range(groups)}
         return Shards(tuple(sorted({*self.file_ids, *begun})), frozenset(begun)) if begun else self
+
+    @classmethod
+    def new(cls, counts: Mapping[str | None, int]) -> "Shards":
+        """So many shards for each data partition, or under None for the whole table."""
+        words = {one: "record-index" if one is None else f"record-index-{one.translate(_ESCAPES)}" for one in counts}
+        ids = (f"{words[one]}-{number:04d}-0" for one, count in counts.items() for number in range(count))
+        return cls(tuple(sorted(ids)))
+
+    @property
+    def by_partition(self) -> Mapping[str | None, Sequence[int]]:
+        """The shards over which keys are spread together, in their order: by data partition, or under None all."""
+        if not self.is_partitioned:
+            return {None: range(len(self.file_ids))}
+        return {partition: self.of(partition) for partition in self._by_partition}
 
     def has(self, partition: str) -> bool:
         """Whether there are shards for the keys of a partition."""
