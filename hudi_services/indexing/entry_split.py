@@ -18,12 +18,19 @@ from ..base_files.row_selection import by_number
 from ..codecs.avro import AvroSchema, parse_schema
 from ..codecs.java_hash import file_group_indexes
 from ..hfile.hfile_writer import HFileStream
-from ..storage import Storage
 from ..metadata.file_groups.reader import FileGroupReader, Layer
-from ..metadata.record_index.entry_reading import EntryTask, SeenBlocks, entry_hashes, in_pieces, location_hashes, refuse_misplaced
+from ..metadata.record_index.entry_reading import (
+    EntryTask,
+    SeenBlocks,
+    entry_hashes,
+    in_pieces,
+    location_hashes,
+    refuse_misplaced,
+)
 from ..metadata.record_index.locations import encode_location
 from ..metadata.record_index.shard_base_file import WrittenBase, check_stored
 from ..metadata.record_index.shard_entries import LocationNumbers, ShardEntries
+from ..storage import Storage
 
 _KEYS_AT_ONCE = 1 << 18
 
