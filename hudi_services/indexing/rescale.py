@@ -33,6 +33,8 @@ from .group_build import GroupBuild, Progress
 
 _MOST_SOURCES, _MOST_TARGETS = 16, 64
 """The most file groups that a task reads and writes at once: it holds some blocks of each."""
+_LEAST_TASKS = 4
+"""With fewer tasks, entries go through runs, which as many tasks read and write as there are file groups."""
 
 
 class Rescale(GroupBuild):
@@ -106,7 +108,9 @@ class Rescale(GroupBuild):
             count, targets = len(old.by_partition[partition]), new[partition]
             divisor = gcd(count, len(targets))
             shards = targets[rest::divisor]
-            if len(numbers) == count // divisor <= _MOST_SOURCES and len(shards) <= _MOST_TARGETS:
+            is_whole = len(numbers) == count // divisor
+            is_spread = divisor >= _LEAST_TASKS or 1 in (len(numbers), len(shards))
+            if is_whole and is_spread and len(numbers) <= _MOST_SOURCES and len(shards) <= _MOST_TARGETS:
                 tasks = tuple(self._task(self.plan.slices[number], str(number)) for number in numbers)
                 paths = tuple((shard, self._kept.shard_path(shard)) for shard in shards)
                 task = SplitTask(self._storage, tasks, divisor, paths, self._metadata.writer_schema.text)
