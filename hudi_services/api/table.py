@@ -289,16 +289,17 @@ class Table:
     def build_index(
         self,
         *,
+        partitioned: bool = False,
         resume: bool = False,
         dry_run: bool = False,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Build the record index, as `index-bootstrap`.
+        """Build the record index, as `index-bootstrap`; `partitioned`: one of each partition, not of the whole table.
 
         `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
         """
-        return self._run(IndexRequest, options, engine, resume=resume, dry_run=dry_run)
+        return self._run(IndexRequest, options, engine, partitioned=partitioned, resume=resume, dry_run=dry_run)
 
     def rescale_index(
         self,
@@ -317,8 +318,7 @@ class Table:
         """
         given = dict(options or {})
         if file_groups is not None:
-            keys = (index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.RECORD_INDEX_MAX_GROUPS)
-            given |= {key.key: str(file_groups) for key in keys}
+            given |= {option.key: str(file_groups) for option in index_keys.GROUP_COUNTS}
         return self._run(RescaleRequest, given, engine, partition=partition, resume=resume, dry_run=dry_run)
 
     def insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:

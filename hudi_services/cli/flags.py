@@ -147,15 +147,15 @@ class Flags:
     )
     file_group_count: int | None = flag(
         "--file-group-count",
-        keys=(index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.RECORD_INDEX_MAX_GROUPS),
+        keys=index_keys.GROUP_COUNTS,
         least=1,
         most=10_000,
         metavar="N",
-        help="Give the index exactly N file groups. Default: by the number of keys.",
+        help="Give the index exactly N file groups, or N for each partition. Default: by the number of keys.",
     )
     min_file_group_count: int | None = flag(
         "--min",
-        keys=(index_keys.RECORD_INDEX_MIN_GROUPS,),
+        keys=(index_keys.RECORD_INDEX_MIN_GROUPS, index_keys.PARTITION_INDEX_MIN_GROUPS),
         least=1,
         most=10_000,
         metavar="N",
@@ -163,7 +163,7 @@ class Flags:
     )
     max_file_group_count: int | None = flag(
         "--max",
-        keys=(index_keys.RECORD_INDEX_MAX_GROUPS,),
+        keys=(index_keys.RECORD_INDEX_MAX_GROUPS, index_keys.PARTITION_INDEX_MAX_GROUPS),
         least=1,
         most=10_000,
         metavar="N",

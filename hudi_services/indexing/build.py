@@ -1,5 +1,6 @@
 """Building a record index from the files of the table: read all keys, write a base file for each shard."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,13 +23,24 @@ _KEYS_PER_TASK = 1_000_000
 
 
 class Build(GroupBuild):
-    """A build of a new index; `hash_name` is the hash function that spreads the keys."""
+    """A build of a new index; `hash_name` is the hash function that spreads the keys.
+
+    `of_partitions`: whether each data partition gets file groups of its own.
+    """
 
     def __init__(
-        self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
+        self,
+        table: Snapshot,
+        metadata: MetadataTable,
+        engine: Engine,
+        progress: Progress,
+        hash_name: str,
+        *,
+        of_partitions: bool = False,
     ) -> None:
         super().__init__(table, metadata, engine, progress, WORK_FOLDER)
         self._hash_name = hash_name
+        self._of_partitions = of_partitions
 
     def begin(self, table: Snapshot, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
         """Delete an older build, count the keys, and write the plan. `times` gives instants later than all others."""
@@ -38,8 +50,8 @@ class Build(GroupBuild):
         counts = describe(table.slices, slices, lambda _, facts: facts.most_rows)
         tasks = _tasks(slices, counts)
         instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
-        file_ids = Shards.new({None: file_group_count(sum(counts), sizing)}).file_ids
-        self._begin(BuildPlan(instant, file_ids, tasks, digest))
+        shards = Shards.new(group_counts(slices, counts, sizing, of_partitions=self._of_partitions))
+        self._begin(BuildPlan(instant, shards.file_ids, tasks, digest))
 
     def read_keys(self) -> None:
         """Write the runs of every task that is not done."""
@@ -55,12 +67,24 @@ class Build(GroupBuild):
         self._known, self._ever = plan.slices, set(plan.slices)
 
     def _why_not_resumed(self) -> str:
+        if self.shards.is_partitioned != self._of_partitions:
+            return "the index that was begun is of another kind"
         undone = [one for number in self._undone for one in self.plan.tasks[number]]
         return "base files that it has not read yet were cleaned" if any(at_once(self._lacks, undone)) else ""
 
     @property
     def _hash(self) -> str:
         return self._hash_name
+
+
+def group_counts(
+    slices: Sequence[FileSlice], counts: Sequence[int], sizing: GroupSizing, *, of_partitions: bool
+) -> dict[str | None, int]:
+    """The number of file groups for slices with so many keys: for each data partition, or under None for all."""
+    keys: Counter[str | None] = Counter() if of_partitions else Counter({None: 0})
+    for one, count in zip(slices, counts, strict=True):
+        keys[one.partition if of_partitions else None] += count
+    return {partition: file_group_count(count, sizing) for partition, count in keys.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from .checkpoints import BuildPlan, Checkpoints
 Progress = Callable[[str, int, int], None]
 
 _FIRST_FREE_LOG = 2
+_NEW_PARTITION_GROUPS = 1
+"""The file groups of a data partition that comes while a partitioned index is built, as Hudi begins them."""
 
 
 class GroupBuild(ABC):
@@ -44,6 +46,7 @@ class GroupBuild(ABC):
         self._progress = progress
         self._kept = Checkpoints(table.storage, folder)
         self._plan: BuildPlan | None = None
+        self._shards: Shards | None = None
         self._read: dict[int, EntriesRead] = {}
         self._bases: dict[int, WrittenBase] = {}
         """What is done, by task of the plan and by shard: that of a resumed build by its checkpoints, and what tasks do
@@ -81,7 +84,9 @@ class GroupBuild(ABC):
 
     @property
     def shards(self) -> Shards:
-        return self.plan.shards
+        """Those of the plan, and of data partitions that are new since then."""
+        assert self._shards is not None, "begin or resume first"
+        return self._shards
 
     def write_shards(self) -> list[WrittenBase]:
         """Write the base file of every shard that has keys and is not done; return all base files, ordered by shard."""
@@ -121,6 +126,7 @@ class GroupBuild(ABC):
                 f"{self._storage.full_path(lost)} was replaced and cleaned while the record index was built",
                 hint="run index-bootstrap without --resume, and let cleans retain more commits meanwhile",
             )
+        self._shards = self.shards.holding([one.partition for one in added], _NEW_PARTITION_GROUPS)
         number = self._next_log
         new_runs, old_runs = (self._runs(f"{number}-{which}", some) for which, some in (("new", added), ("old", gone)))
         self._ever.update(added)
@@ -137,12 +143,12 @@ class GroupBuild(ABC):
         unfit = self._why_unfit(self.plan, metadata)
         if unfit:
             raise LostWork(unfit)
-        place_groups(metadata, self.plan.file_ids, self.plan.instant, self._files)
+        place_groups(metadata, self.shards.file_ids, self.plan.instant, self._files)
 
     @property
     def _files(self) -> dict[str, Placed]:
         """The files of the build by their paths in the metadata table."""
-        ids, instant = self.plan.file_ids, self.plan.instant
+        ids, instant = self.shards.file_ids, self.plan.instant
         found = {base_path(RECORD_INDEX, ids[one.shard], instant): Placed(one.path, one.size) for one in self.bases}
         return found | {
             log_path(RECORD_INDEX, ids[shard], instant, version): Placed(self._kept.log_path(shard, version), size)
@@ -179,7 +185,7 @@ class GroupBuild(ABC):
         self._take(plan)
 
     def _take(self, plan: BuildPlan) -> None:
-        self._plan = plan
+        self._plan, self._shards = plan, plan.shards
         self._read, self._bases = {}, {}
         self._next_log, self._logs = _FIRST_FREE_LOG, {}
         self._known, self._ever, self._followed = [], set(), ()
@@ -193,7 +199,7 @@ class GroupBuild(ABC):
 
         def is_lost(written: tuple[int, WrittenBase]) -> bool:
             shard, base = written
-            places = (base.path, base_path(RECORD_INDEX, self.plan.file_ids[shard], self.plan.instant))
+            places = (base.path, base_path(RECORD_INDEX, self.shards.file_ids[shard], self.plan.instant))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
         done = sorted(self._bases.items())

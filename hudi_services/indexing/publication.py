@@ -48,8 +48,8 @@ class IndexDraft:
         self.build.place(current.metadata)
         self.look_again(refresh(current))
         current.check_held()
-        plan = self.build.plan
-        publish_record_index(current.metadata, plan.instant, plan.file_ids, self.build.bases, times)
+        ids, bases = self.build.shards.file_ids, self.build.bases
+        publish_record_index(current.metadata, self.build.plan.instant, ids, bases, times)
 
     def content(self, current: Snapshot) -> bytes:
         raise AssertionError("an index completes no instant of the table")

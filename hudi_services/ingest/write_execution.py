@@ -35,7 +35,7 @@ from ..errors import HudiServicesError, NotFound
 from ..indexing.new_keys import record_shards
 from ..metadata_updates.creation import NewStatistics, create_metadata_table
 from ..model import FileSlice, WriteStat
-from ..options import clean_keys, commit_keys, writing_keys
+from ..options import clean_keys, commit_keys, index_keys, writing_keys
 from ..rollback.failed_writes import roll_back_failed_writes
 from ..runs.metadata_services import metadata_services
 from ..runs.report import Report
@@ -329,7 +329,7 @@ class WriteRun:
         written_keys = WrittenKeys(stats, before, replaced, appended, by_bucket, in_partitions)
         has_keys = table.metadata is not None and has_key_indexes(table.metadata)
         with self._report.phase("read keys") if has_keys else nullcontext():
-            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
+            groups = self._wanted.options[index_keys.PARTITION_INDEX_MIN_GROUPS]
             moved, pairs = written_keys.of_indexes(engine, attempt, groups)
         return CommitDraft(
             attempt.instant,

@@ -7,11 +7,11 @@ from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
 from ..engine import Engine
-from ..errors import ConflictError, NothingToDo
-from ..indexing.build import Build
+from ..errors import ConflictError, NothingToDo, UnsupportedTable
+from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
 from ..indexing.publication import Behind, IndexDraft
-from ..indexing.shard_count import GroupSizing, file_group_count
+from ..indexing.shard_count import GroupSizing, PartitionSizing
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_hash import load_key_hash
 from ..metadata.record_index.shard_base_file import WrittenBase
@@ -29,6 +29,9 @@ from .index_publishing import publish_when_quiet, unfinished
 
 _log = logging.getLogger(__name__)
 
+_PARTITIONED_SINCE = 9
+"""The table version of Hudi 1.1, which brought the index of each partition."""
+
 
 def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Build the record index and publish it. `storage` replaces that of `request.base_path`, and `engine` Spark."""
@@ -39,7 +42,9 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     metadata = _check(table, forgets=not request.dry_run)
     refuse_beside_index_builds(table)
     # Before Spark is started, so that wrong bounds are reported at once.
-    sizing = run.options.of(GroupSizing)
+    sizing = run.options.of(PartitionSizing if request.partitioned else GroupSizing)
+    if request.partitioned:
+        _check_version(table)
     hash_name = run.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if request.dry_run:
@@ -48,7 +53,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
         Transaction(table, "index-bootstrap", "index-bootstrap", run.settings),
         Running(f"hudi_services index {table.config.name}", request, report, engine, table.view.live_slices) as runner,
     ):
-        build = Build(table, metadata, runner, request.progress, hash_name)
+        build = Build(table, metadata, runner, request.progress, hash_name, of_partitions=request.partitioned)
         with report.phase("plan"):
             why_anew = build.resume(table) if request.resume else ""
             if why_anew or not request.resume:
@@ -62,7 +67,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
             bases = _carry_out(build, run)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
-    report.groups = len(build.plan.file_ids)
+    report.groups = len(build.shards.file_ids)
     build.forget()
     return _account(report, build, bases)
 
@@ -73,10 +78,11 @@ def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:
     report.dry_run = True
     with report.phase("plan"):
         slices = table.view.live_slices()
-        count = sum(describe(table.slices, slices, lambda _, facts: facts.most_rows))
+        counts = describe(table.slices, slices, lambda _, facts: facts.most_rows)
         begun = Checkpoints(table.storage, WORK_FOLDER).load_plan() if run.request.resume else None
-    report.groups = len(begun.file_ids) if begun else file_group_count(count, sizing)
-    report.files, report.rows = InOut(len(slices), None), InOut(count, None)
+    groups = group_counts(slices, counts, sizing, of_partitions=run.request.partitioned)
+    report.groups = len(begun.file_ids) if begun else sum(groups.values())
+    report.files, report.rows = InOut(len(slices), None), InOut(sum(counts), None)
     return report.looked("dry run: no index was built")
 
 
@@ -94,6 +100,16 @@ def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
     return table.metadata
+
+
+def _check_version(table: Snapshot) -> None:
+    """Raise UnsupportedTable for a table whose releases of Hudi know no index of each partition."""
+    root, version = table.storage.root, table.config.version.number
+    if version < _PARTITIONED_SINCE:
+        raise UnsupportedTable(
+            f"{root} has table version {version}, and releases that write it know no record index of each partition",
+            hint="leave out --partitioned",
+        )
 
 
 def _begin(build: Build, sizing: GroupSizing, run: Run[IndexRequest]) -> None:
@@ -129,5 +145,5 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.bytes = InOut(None, size)
     if repeated:
         report.warnings.append(f"{repeated} rows share a record key with another row: the index has the last one")
-    _log.info("%d keys in %d shards", entries, len(build.plan.file_ids))
+    _log.info("%d keys in %d shards", entries, len(build.shards.file_ids))
     return report.completed(build.plan.instant)

@@ -12,7 +12,7 @@ from ..errors import ConfigError, ConflictError, NeedsRecovery, NothingToDo, Uns
 from ..indexing.checkpoints import RESCALE_FOLDER, Checkpoints
 from ..indexing.publication import Behind, RescaleDraft
 from ..indexing.rescale import Rescale
-from ..indexing.shard_count import GroupSizing, file_group_count
+from ..indexing.shard_count import GroupSizing, PartitionSizing, file_group_count
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
@@ -92,9 +92,9 @@ def _wanted(run: Run[RescaleRequest]) -> dict[str | None, int]:
     """The number of file groups that each data partition is to have, or under None the whole index.
 
     It is the number that is asked for, or the one that index-bootstrap would choose. Raises UnsupportedTable for a
-    table without a record index, ConfigError when a partitioned one needs a number, and NothingToDo when all is so.
+    table without a record index, ConfigError for a partition of a global one, and NothingToDo when all is so.
     """
-    table, sizing, only = run.table, run.options.of(GroupSizing), run.request.partition
+    table, only = run.table, run.request.partition
     root = table.storage.root
     if RECORD_INDEX not in table.config.metadata_partitions:
         raise UnsupportedTable(
@@ -107,20 +107,18 @@ def _wanted(run: Run[RescaleRequest]) -> dict[str | None, int]:
         raise ConfigError(
             "--partition names a partition, and this record index is one of the whole table", hint="leave it out"
         )
-    if sizing.at_least == sizing.at_most:
-        count = sizing.at_least
-    elif shards.is_partitioned:
-        raise ConfigError(f"{root} has a record index of each partition", hint="name their number: --file-group-count")
-    else:
-        count = file_group_count(sum(_entries(metadata, groups)), sizing)
+    own = run.options.of(PartitionSizing if shards.is_partitioned else GroupSizing)
+    entries = _entries(metadata, groups) if own.at_least < own.at_most else [0] * len(groups)
     if only is not None:
         shards.of(only)
-    present = {one: len(some) for one, some in shards.by_partition.items()}
-    counts = {one: count if only in (None, one) else number for one, number in present.items()}
+    sets = shards.by_partition
+    present = {one: len(some) for one, some in sets.items()}
+    asked = {one: file_group_count(sum(entries[number] for number in some), own) for one, some in sets.items()}
+    counts = {one: asked[one] if only in (None, one) else number for one, number in present.items()}
     if counts == present:
         if not run.request.dry_run:
             Checkpoints(table.storage, RESCALE_FOLDER).forget()
-        raise NothingToDo(f"the record index of {root} has {count} file groups already")
+        raise NothingToDo(f"the record index of {root} has {sum(counts.values())} file groups already")
     return counts
 
 
@@ -168,8 +166,8 @@ def _carry_out(rescale: Rescale, run: Run[RescaleRequest]) -> None:
 
 def _account(report: Report, rescale: Rescale) -> Report:
     entries = sum(base.entries for base in rescale.bases)
-    report.groups = len(rescale.plan.file_ids)
-    report.files = InOut(len(rescale.plan.slices), len(rescale.plan.file_ids))
+    report.groups = len(rescale.shards.file_ids)
+    report.files = InOut(len(rescale.plan.slices), len(rescale.shards.file_ids))
     report.rows = InOut(entries, entries)
     report.bytes = InOut(sum(one.size for one in rescale.plan.slices), sum(base.size for base in rescale.bases))
     _log.info("%d keys in %d file groups", entries, report.groups)

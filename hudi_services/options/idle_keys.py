@@ -252,8 +252,7 @@ hoodie.metadata.auto.initialize hoodie.metadata.write.concurrency.mode
 hoodie.metadata.auto.delete.partitions hoodie.metadata.index.async
 hoodie.metadata.index.bloom.filter.column.list hoodie.metadata.index.bloom.filter.file.group.count
 hoodie.metadata.index.check.timeout.seconds hoodie.metadata.index.expression.file.group.count
-hoodie.metadata.partitioned.record.index.max.filegroup.count hoodie.metadata.record.level.index.defer.init
-hoodie.metadata.record.level.index.max.filegroup.count
+hoodie.metadata.record.level.index.defer.init
 """,
     "It is about the form of the metadata table's files, which readers take in every form.": """
 hoodie.metadata.bloom.filter.dynamic.max.entries hoodie.metadata.bloom.filter.enable hoodie.metadata.bloom.filter.fpp

@@ -23,6 +23,31 @@ RECORD_INDEX_MAX_GROUPS = RECORD_INDEX(
     parse=integer(1, 10_000),
     in_table=ANY_VALUE,
 )
+PARTITION_INDEX_MIN_GROUPS = RECORD_INDEX(
+    "hoodie.metadata.record.level.index.min.filegroup.count",
+    1,
+    "The smallest number of file groups that a record index of each partition gets for a partition; a partition that a "
+    "write begins gets so many.",
+    ("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
+    parse=integer(1, 10_000),
+    phase=Phase.INDEX | Phase.INGEST,
+    in_table=between(1, 1_000),
+)
+PARTITION_INDEX_MAX_GROUPS = RECORD_INDEX(
+    "hoodie.metadata.record.level.index.max.filegroup.count",
+    10,
+    "The largest number of file groups that a new record index of each partition gets for a partition.",
+    ("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
+    parse=integer(1, 10_000),
+    in_table=ANY_VALUE,
+)
+GROUP_COUNTS = (
+    RECORD_INDEX_MIN_GROUPS,
+    RECORD_INDEX_MAX_GROUPS,
+    PARTITION_INDEX_MIN_GROUPS,
+    PARTITION_INDEX_MAX_GROUPS,
+)
+"""The options that have one value where the number of file groups is given."""
 RECORD_INDEX_GROWTH = RECORD_INDEX(
     "hoodie.metadata.record.index.growth.factor",
     2.0,

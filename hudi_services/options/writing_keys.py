@@ -189,14 +189,6 @@ LOG_BLOCK_FORMAT = WRITING(
         ),
     ),
 )
-PARTITION_INDEX_GROUPS = WRITING(
-    "hoodie.metadata.record.level.index.min.filegroup.count",
-    1,
-    "The file groups that a record index of each partition gets for a new partition.",
-    ("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
-    parse=integer(1, 10_000),
-    in_table=between(1, 1_000),
-)
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
 COMBINE_BEFORE_UPSERT = WRITING(
     "hoodie.combine.before.upsert",

@@ -216,6 +216,11 @@ class IndexRequest(SparkRequest):
         default=False,
         help="Continue a build that was killed. What it had finished is kept, not built again.",
     )
+    partitioned: bool = flag(
+        "--partitioned",
+        default=False,
+        help="Build an index of each partition, for Hudi 1.1 and later, in place of one of the whole table.",
+    )
     dry_run: bool = False
     """Only say what would be built."""
 

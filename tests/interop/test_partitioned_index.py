@@ -192,3 +192,20 @@ def test_a_table_without_partitions(peer: Peer, known: Pristine, table: Tables) 
     assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)
     _is_found(peer, path)
+
+
+@pytest.mark.deep
+def test_built_here(peer: Peer, table: Tables) -> None:
+    path = table("plain")
+    # A writer that keeps the index, and does not build it itself.
+    asynchronous = {"hoodie.metadata.index.async": "true", "hoodie.metadata.streaming.write.enabled": "false"}
+    peer.upsert(path, newer(peer.rows(path).slice(0, 3)), **asynchronous)
+    before = Reading.of(peer, path)
+    ours.run("index-bootstrap", path, "--partitioned", "--min", "2").ok()
+    assert has_partitioned_index(path)
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _hudi_uses_it(peer, path)
+    ours.run("index-rescale", path, "--file-group-count", "3").ok()
+    _hudi_uses_it(peer, path)
+    assert ours.run("validate", path).code == 0

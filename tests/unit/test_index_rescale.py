@@ -10,7 +10,7 @@ import pytest
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
+from hudi_services.errors import CheckFailed, ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
 from hudi_services.indexing import entry_split
 from hudi_services.indexing import rescale as rescale_module
 from hudi_services.indexing.checkpoints import RESCALE_FOLDER
@@ -19,7 +19,7 @@ from hudi_services.jobs.index_rescale import index_rescale
 from hudi_services.metadata.record_index import key_hash
 from hudi_services.metadata.record_index.shards import Shards
 from hudi_services.metadata.records.keys import RECORD_INDEX
-from hudi_services.options import resolve
+from hudi_services.options import index_keys, resolve
 from hudi_services.runs.report import RunState
 from hudi_services.runs.request import RescaleRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage
@@ -45,8 +45,7 @@ VERSIONS = [6, 8, 9]
 
 
 def wanted(path: Path, count: int, partition: str | None = None, **more: bool) -> RescaleRequest:
-    bounds = ("min", "max")
-    options = {f"hoodie.metadata.record.index.{bound}.filegroup.count": str(count) for bound in bounds}
+    options = {one.key: str(count) for one in index_keys.GROUP_COUNTS}
     options["hoodie.time.generator.max_expected_clock_skew_ms"] = "0"
     return RescaleRequest(base_path=str(path), options=resolve([("test", options)]), partition=partition, **more)
 
@@ -265,8 +264,6 @@ def groups_of(path: Path) -> dict[str | None, int]:
 
 def test_a_partitioned_index(by_partition: Path) -> None:
     path, before = by_partition, groups_of(by_partition)
-    with pytest.raises(ConfigError, match="a record index of each partition"):
-        index_rescale(RescaleRequest(base_path=str(path), options=resolve([])), engine=LocalEngine())
     one = next(partition for partition in before if partition is not None)
     index_rescale(wanted(path, 5, one), engine=LocalEngine())
     assert groups_of(path) == {**before, one: 5}
@@ -276,6 +273,9 @@ def test_a_partitioned_index(by_partition: Path) -> None:
     assert report.state is RunState.COMPLETED
     with pytest.raises(UnsupportedTable, match="no file group for the partition 'nowhere'"):
         index_rescale(wanted(path, 5, "nowhere"), engine=LocalEngine())
+    # By the number of keys.
+    index_rescale(RescaleRequest(base_path=str(path), options=resolve([])), engine=LocalEngine())
+    assert groups_of(path) == dict.fromkeys(before, 1)
 
 
 def test_dry_run(tmp_path: Path) -> None:

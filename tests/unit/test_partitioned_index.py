@@ -10,14 +10,25 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, UnsupportedTable
+from hudi_services.jobs import validate
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.index_rescale import index_rescale
+from hudi_services.metadata.record_index.shards import Shards
+from hudi_services.metadata.records.keys import RECORD_INDEX
+from hudi_services.options import resolve
+from hudi_services.runs.report import RunState
+from hudi_services.runs.request import IndexRequest, RescaleRequest, ValidateRequest
 from hudi_services.storage import Storage
 
+from ..interop.peer import index_definitions
 from ..interop.pristine import Pristine
 from .faulty_storage import FaultyStorage, Killed
-from .rides import FILTERS
+from .rides import FILTERS, create
 from .shares import places, share
 from .tables import both_views, open_local
+from .test_upserts import rows as day_rows
 from .test_upserts import write
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
@@ -27,6 +38,7 @@ OPTIONS = {
     "hoodie.metadata.record.level.index.min.filegroup.count": "2",
     "hoodie.clean.automatic": "false",
 }
+_LEAST = "hoodie.metadata.record.level.index.min.filegroup.count"
 Rows = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -123,3 +135,104 @@ def test_every_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
         assert seen(path) == second, where
         assert not open_local(path).timeline.pending(), where
         assert hudi_services.open(path, engine="local").validate(strict=True).ok, where
+
+
+def _groups(path: Path) -> dict[str | None, int]:
+    metadata = open_local(path).metadata
+    assert metadata is not None
+    shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
+    return {partition: len(some) for partition, some in shards.by_partition.items()}
+
+
+def _is_valid(path: Path) -> None:
+    report = validate.validate(ValidateRequest(base_path=str(path), options=resolve([])))
+    assert report.state is RunState.COMPLETED, report.tables
+
+
+class Meanwhile(LocalEngine):
+    """Writers go on before the base files are written: also in a partition that is new."""
+
+    def __init__(self, table: hudi_services.Table) -> None:
+        super().__init__(1)
+        self._table, self.writes = table, 0
+
+    def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+        if description in ("write the record index", "follow the table") and self.writes < 2:
+            self.writes += 1
+            new = day_rows(50, 80 + 20 * self.writes, ts=self.writes, more_days=2 * self.writes)
+            assert self._table.upsert(new, options={"hoodie.index.type": "SIMPLE"}).ok
+            assert self._table.delete(day_rows(5, 9), options={"hoodie.index.type": "SIMPLE"}).ok
+        return super().map(function, tasks, description, progress)
+
+
+def _built(path: Path, *, resume: bool = False) -> IndexRequest:
+    more = {_LEAST: "2"}
+    return IndexRequest(base_path=str(path), options=resolve([("test", more)]), partitioned=True, resume=resume)
+
+
+def test_built_beside_writers_and_used(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path)
+    assert table.insert(day_rows(0, 90)).ok
+    engine = Meanwhile(table)
+    index_bootstrap(_built(path), engine=engine)
+    assert engine.writes == 2
+    partitions = {one.partition for one in open_local(path).view.live_slices()}
+    assert len(partitions) > 3
+    assert _groups(path) == {one: 2 if one in ("d0", "d1", "d2") else 1 for one in partitions}
+    assert index_definitions(path)["record_index"]["indexOptions"] == {"isPartitioned": "true"}
+    _is_valid(path)
+    # Kept in step, and used.
+    assert table.upsert(day_rows(40, 130, ts=9, more_days=3), options=OPTIONS).ok
+    assert table.delete(day_rows(20, 30), options=OPTIONS).ok
+    _is_valid(path)
+
+
+@pytest.mark.sweep
+def test_a_build_that_is_killed_and_resumed(tmp_path: Path) -> None:
+    source = tmp_path / "made"
+    assert create(source).insert(day_rows(0, 60)).ok
+
+    def copied(name: str) -> Path:
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+        return Path(shutil.copytree(source, tmp_path / name))
+
+    counted = FaultyStorage(str(copied("whole")))
+    index_bootstrap(_built(tmp_path / "whole"), counted, LocalEngine())
+    for survived in share(places(counted.log), 0, 3):
+        path = copied("killed")
+        with pytest.raises(Killed):
+            index_bootstrap(_built(path), FaultyStorage(str(path), survived), LocalEngine())
+        if RECORD_INDEX not in open_local(path).config.metadata_partitions:
+            index_bootstrap(_built(path, resume=True), engine=LocalEngine())
+        assert _groups(path) == {"d0": 2, "d1": 2, "d2": 2}
+        _is_valid(path)
+
+
+def test_a_table_version_without_such_an_index(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    assert create(path, table_version=8).insert(day_rows(0, 9)).ok
+    with pytest.raises(UnsupportedTable, match="has table version 8"):
+        index_bootstrap(_built(path), engine=LocalEngine())
+
+
+def test_a_table_without_partitions(tmp_path: Path) -> None:
+    """As in Hudi (the recipe by_no_partition): the file groups of one partition without a name."""
+    path = Pristine.unpack("1.2.0", tmp_path / "theirs").table("by_no_partition")
+    index_rescale(RescaleRequest(base_path=str(path), options=resolve([("test", {_LEAST: "3"})])), engine=LocalEngine())
+    assert _groups(path) == {"": 3}
+    _is_valid(path)
+    own = tmp_path / "t"
+    assert create(own, partition_by=()).insert(day_rows(0, 30)).ok
+    index_bootstrap(_built(own), engine=LocalEngine())
+    assert _groups(own) == {"": 2}
+    _is_valid(own)
+
+
+def test_a_partition_with_a_dot(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    rows_of = day_rows(0, 9)
+    days = pa.array(["2026.01"] * 9)
+    assert create(path).insert(rows_of.set_column(rows_of.column_names.index("day"), "day", days)).ok
+    with pytest.raises(UnsupportedTable, match="a partition with a dot in its path"):
+        index_bootstrap(_built(path), engine=LocalEngine())

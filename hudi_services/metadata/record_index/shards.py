@@ -32,7 +32,10 @@ def is_shard_id(file_id: str) -> bool:
 
 @dataclass(frozen=True)
 class Shards:
-    """The file ids of record_index, sorted; a shard is one of them, by its position. `begun` are not there yet."""
+    """The file ids of record_index; a shard is one of them, by its position. `begun` are not there yet.
+
+    Those of one data partition, and those of a global index, are in their order.
+    """
 
     file_ids: tuple[str, ...]
     begun: frozenset[str] = frozenset()
@@ -62,19 +65,24 @@ class Shards:
         Raises UnsupportedTable for a partition whose file groups Hudi would not find.
         """
         new = sorted({*partitions}.difference(self._by_partition)) if self.is_partitioned else []
-        for partition in new:
-            if "." in partition:
-                raise UnsupportedTable(
-                    f"the record index of each partition has no file group for the partition {partition!r}, and Apache "
-                    "Hudi does not read those of a partition with a dot in its path",
-                    hint="drop the record index with Apache Hudi, or leave out the rows of this partition",
-                )
-        begun = {f"record-index-{one.translate(_ESCAPES)}-{n:04d}-0" for one in new for n in range(groups)}
-        return Shards(tuple(sorted({*self.file_ids, *begun})), frozenset(begun)) if begun else self
+        if not new:
+            return self
+        begun = Shards.new(dict.fromkeys(new, groups)).file_ids
+        return Shards((*self.file_ids, *begun), frozenset({*self.begun, *begun}))
 
     @classmethod
     def new(cls, counts: Mapping[str | None, int]) -> "Shards":
-        """So many shards for each data partition, or under None for the whole table."""
+        """So many shards for each data partition, or under None for the whole table.
+
+        Raises UnsupportedTable for a partition whose file groups Hudi would not find.
+        """
+        with_dot = next((one for one in counts if one is not None and "." in one), None)
+        if with_dot is not None:
+            raise UnsupportedTable(
+                f"the record index of each partition has no file group for the partition {with_dot!r}, and Apache Hudi "
+                "does not read those of a partition with a dot in its path",
+                hint="drop the record index with Apache Hudi, or leave out the rows of this partition",
+            )
         words = {one: "record-index" if one is None else f"record-index-{one.translate(_ESCAPES)}" for one in counts}
         ids = (f"{words[one]}-{number:04d}-0" for one, count in counts.items() for number in range(count))
         return cls(tuple(sorted(ids)))
