@@ -14,11 +14,12 @@ from ..commit.conflicts import recover_hint
 from ..commit.liveness import is_reserved
 from ..engine import Engine
 from ..errors import NeedsRecovery, NothingToDo
+from ..indexing.advice import rescale_advice
 from ..options import clustering_keys
 from ..recovery.findings import abandoned
 from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, ClusteringSliceRow
-from ..runs.request import ClusteringRequest
+from ..runs.request import ClusteringRequest, Mode
 from ..runs.rewrite_tasks import warn_of_unfit
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -120,6 +121,8 @@ class Clustering(planned_service.PlannedService[ClusteringRequest, ClusteringPla
         self.run.report.warnings += [_beside(one) for one in late_attempts(self.run.table)]
         super().look(plan)
         add_estimate(self.run, plan)
+        if self.run.request.mode is not Mode.EXECUTE:
+            self.run.report.warnings += rescale_advice(self.run.table.metadata, self.run.options)
 
     def encode(self, table: Snapshot, plan: ClusteringPlan) -> bytes:
         return encode_clustering_plan(plan, table.config.version.release)

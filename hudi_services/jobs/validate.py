@@ -17,6 +17,7 @@ from ..errors import (
     NothingToDo,
     PartlyDone,
 )
+from ..indexing.advice import rescale_advice
 from ..indexing.derived import DerivedIndexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.metadata_table import MetadataTable
@@ -86,6 +87,9 @@ def _confirmed(run: Run[ValidateRequest]) -> ValidationFindings:
         if found.differences and not _is_unchanged(current, table):
             found = found.confirmed_by(_look(run.at(current), found)[1])
     _describe(run.at(table), found)
+    run.report.warnings += [
+        one for one in rescale_advice(table.metadata, run.options) if one not in run.report.warnings
+    ]
     return found
 
 

@@ -7,12 +7,15 @@ from .option import ANY_VALUE, NEVER, Phase, Section, between
 from .value_types import factor, fraction, function_name, integer, one_of, size
 
 RECORD_INDEX = Section("The record index", Phase.INDEX, NEVER)
+_ADVISED = Phase.INDEX | Phase.PLAN | Phase.REPAIR
+"""The phases that tell when the number of file groups is far from these options."""
 RECORD_INDEX_MIN_GROUPS = RECORD_INDEX(
     "hoodie.metadata.global.record.level.index.min.filegroup.count",
     10,
     "The smallest number of file groups of a new record index.",
     ("hoodie.metadata.record.index.min.filegroup.count",),
     parse=integer(1, 10_000),
+    phase=_ADVISED,
     in_table=ANY_VALUE,
 )
 RECORD_INDEX_MAX_GROUPS = RECORD_INDEX(
@@ -21,6 +24,7 @@ RECORD_INDEX_MAX_GROUPS = RECORD_INDEX(
     "The largest number of file groups of a new record index.",
     ("hoodie.metadata.record.index.max.filegroup.count",),
     parse=integer(1, 10_000),
+    phase=_ADVISED,
     in_table=ANY_VALUE,
 )
 PARTITION_INDEX_MIN_GROUPS = RECORD_INDEX(
@@ -30,7 +34,7 @@ PARTITION_INDEX_MIN_GROUPS = RECORD_INDEX(
     "write begins gets so many.",
     ("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
     parse=integer(1, 10_000),
-    phase=Phase.INDEX | Phase.INGEST,
+    phase=_ADVISED | Phase.INGEST,
     in_table=between(1, 1_000),
 )
 PARTITION_INDEX_MAX_GROUPS = RECORD_INDEX(
@@ -39,6 +43,7 @@ PARTITION_INDEX_MAX_GROUPS = RECORD_INDEX(
     "The largest number of file groups that a new record index of each partition gets for a partition.",
     ("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
     parse=integer(1, 10_000),
+    phase=_ADVISED,
     in_table=ANY_VALUE,
 )
 GROUP_COUNTS = (
@@ -53,6 +58,7 @@ RECORD_INDEX_GROWTH = RECORD_INDEX(
     2.0,
     "A new record index has room for this many times the present number of keys.",
     parse=factor,
+    phase=_ADVISED,
     in_table=between(1, 100),
 )
 RECORD_INDEX_GROUP_BYTES = RECORD_INDEX(
@@ -60,6 +66,7 @@ RECORD_INDEX_GROUP_BYTES = RECORD_INDEX(
     1 << 30,
     "Bytes that a file group of the record index should not exceed, counted as 48 bytes for each key.",
     parse=size,
+    phase=_ADVISED,
     in_table=between(1 << 20, 1 << 40),
 )
 INDEX_HASH = RECORD_INDEX(

@@ -1,5 +1,6 @@
 """Another number of file groups for the record index: right, beside writers, killed at any write, and resumed."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,39 @@ def test_by_the_number_of_keys(tmp_path: Path) -> None:
     assert group_count(path) == 10, "the least number of Hudi"
     assert hudi_services.open(path, engine="local").rescale_index(2).ok
     is_right(path, 2)
+
+
+_SIZE = "hoodie.metadata.record.index.max.filegroup.size"
+
+
+def told(path: Path, **options: str) -> list[str]:
+    """The warnings about the index of validate, and of a dry run of schedule."""
+    table = hudi_services.open(path, engine="local")
+    planned = table.plan_clustering(dry_run=True, options=options)
+    checked = table.validate(options=options)
+    found = [one for one in checked.warnings if "file groups for about" in one]
+    assert [one for one in planned.warnings if "file groups for about" in one] == found
+    return found
+
+
+def test_advice(tmp_path: Path) -> None:
+    path = made(tmp_path / "t", 9)
+    assert told(path) == [], "10 would be right"
+    # 48 bytes for a key, and room for twice as many keys.
+    (few,) = told(path, **{_SIZE: "1048576", "hoodie.metadata.record.index.growth.factor": "10000"})
+    assert re.search(
+        r"has 3 file groups for about \d+ keys, where \d+ are right by hoodie.*size: hudi-services index-re", few
+    )
+    index_rescale(wanted(path, 60), engine=LocalEngine())
+    (many,) = told(path)
+    assert "has 60 file groups for about" in many and "where 10 are right" in many
+    index_rescale(wanted(path, 10), engine=LocalEngine())
+    assert told(path) == []
+
+
+def test_advice_on_partitions(by_partition: Path) -> None:
+    index_rescale(wanted(by_partition, 8), engine=LocalEngine())
+    (many,) = told(by_partition)
+    assert re.search(
+        r"the record index of the partition '.*' has 8 file groups .*, where 1 are right .* other partitions", many
+    )
