@@ -25,6 +25,8 @@ class TableVersion:
     """True: a clean after the removal of a savepoint reads all partitions; False: the partitions of its commit."""
     all_columns_are_indexed: bool
     """True: without a list of columns, every top-level column has column stats; False: the first 32 columns."""
+    has_secondary_indexes: bool
+    """Whether the release that owns the version knows secondary indexes."""
     record_index_is_defined: bool
     """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
@@ -59,6 +61,7 @@ VERSIONS = {
         typed_column_stats=False,
         removed_savepoint_rescans_table=False,
         all_columns_are_indexed=True,
+        has_secondary_indexes=False,
         record_index_is_defined=False,
         mdt_rollback_is_delta_commit=True,
         local_timestamps=False,
@@ -79,6 +82,7 @@ VERSIONS = {
         typed_column_stats=False,
         removed_savepoint_rescans_table=True,
         all_columns_are_indexed=False,
+        has_secondary_indexes=True,
         record_index_is_defined=False,
         mdt_rollback_is_delta_commit=False,
         local_timestamps=False,
@@ -99,6 +103,7 @@ VERSIONS = {
         typed_column_stats=True,
         removed_savepoint_rescans_table=True,
         all_columns_are_indexed=False,
+        has_secondary_indexes=True,
         record_index_is_defined=True,
         mdt_rollback_is_delta_commit=False,
         local_timestamps=True,

@@ -288,6 +288,7 @@ class Table:
 
     def build_index(
         self,
+        index: str = "record",
         *,
         partitioned: bool = False,
         resume: bool = False,
@@ -295,11 +296,13 @@ class Table:
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Build the record index, as `index-bootstrap`; `partitioned`: one of each partition, not of the whole table.
+        """Build an index, as `index-bootstrap`: record, secondary:COLUMN or secondary:NAME:COLUMN.
 
-        `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
+        `partitioned`: a record index of each partition, and not one of the whole table. `resume` continues a build that
+        was killed; `dry_run` only counts the files, keys and file groups of a build.
         """
-        return self._run(IndexRequest, options, engine, partitioned=partitioned, resume=resume, dry_run=dry_run)
+        given = {"index": index, "partitioned": partitioned, "resume": resume, "dry_run": dry_run}
+        return self._run(IndexRequest, options, engine, **given)
 
     def rescale_index(
         self,

@@ -118,7 +118,7 @@ COMMANDS = (
         service="index-bootstrap",
         takes=(
             *("index_types", "file_group_count", "min_file_group_count", "max_file_group_count", "resume"),
-            *("partitioned", "engine", "parallelism", *_SPARK, "retry"),
+            *("index", "partitioned", "engine", "parallelism", *_SPARK, "retry"),
         ),
         helps={
             "retry": _RETRY_WITH_SPARK,

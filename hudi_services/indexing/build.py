@@ -1,7 +1,7 @@
 """Building a record index from the files of the table: read all keys, write a base file for each shard."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base_files.slices import describe
@@ -11,12 +11,14 @@ from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.entry_reading import EntriesRead
 from ..metadata.record_index.key_reading import KeyTask, read_keys
 from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import group_id
 from ..metadata_updates.new_partition import initial_instant
 from ..model import FileSlice
 from ..packing import pack
 from ..snapshot import Snapshot
 from .checkpoints import WORK_FOLDER, BuildPlan, Checkpoints
 from .group_build import GroupBuild, Progress
+from .kinds import RECORDS, IndexKind
 from .shard_count import GroupSizing, file_group_count
 
 _KEYS_PER_TASK = 1_000_000
@@ -35,10 +37,11 @@ class Build(GroupBuild):
         engine: Engine,
         progress: Progress,
         hash_name: str,
+        kind: IndexKind = RECORDS,
         *,
         of_partitions: bool = False,
     ) -> None:
-        super().__init__(table, metadata, engine, progress, WORK_FOLDER)
+        super().__init__(table, metadata, engine, progress, WORK_FOLDER, kind)
         self._hash_name = hash_name
         self._of_partitions = of_partitions
 
@@ -50,8 +53,8 @@ class Build(GroupBuild):
         counts = describe(table.slices, slices, lambda _, facts: facts.most_rows)
         tasks = _tasks(slices, counts)
         instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
-        shards = Shards.new(group_counts(slices, counts, sizing, of_partitions=self._of_partitions))
-        self._begin(BuildPlan(instant, shards.file_ids, tasks, digest))
+        numbers = group_counts(slices, counts, sizing, of_partitions=self._of_partitions)
+        self._begin(BuildPlan(instant, self._file_ids(numbers), tasks, digest, self.kind.partition))
 
     def read_keys(self) -> None:
         """Write the runs of every task that is not done."""
@@ -62,12 +65,17 @@ class Build(GroupBuild):
         results = self._engine.map(_noted_keys, tasks, "read record keys", self._tell("read keys"))
         self._read.update(zip(undone, results, strict=True))
 
+    def _file_ids(self, counts: Mapping[str | None, int]) -> tuple[str, ...]:
+        if self.kind.secondary is None:
+            return Shards.new(counts).file_ids
+        return tuple(group_id(self.kind.partition, number) for number in range(counts[None]))
+
     def _take(self, plan: BuildPlan) -> None:
         super()._take(plan)
         self._known, self._ever = plan.slices, set(plan.slices)
 
     def _why_not_resumed(self) -> str:
-        if self.shards.is_partitioned != self._of_partitions:
+        if self.plan.index != self.kind.partition or self.plan.is_partitioned != self._of_partitions:
             return "the index that was begun is of another kind"
         undone = [one for number in self._undone for one in self.plan.tasks[number]]
         return "base files that it has not read yet were cleaned" if any(at_once(self._lacks, undone)) else ""

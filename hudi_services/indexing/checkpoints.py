@@ -26,6 +26,7 @@ from ..metadata.record_index.entry_reading import EntriesRead, SeenBlocks
 from ..metadata.record_index.key_reading import KeyRunRef
 from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.record_index.shards import Shards, is_shard_id
+from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX, group_id
 from ..model import FileSlice, LogFile
 from ..storage import Storage
 
@@ -36,6 +37,7 @@ _ANEW = "run without --resume, which begins anew"
 _MOST_SHARDS = 100_000
 """Ten times Hudi's own limit."""
 _INSTANT = re.compile("[0-9]{17,32}")
+_NAME = re.compile(f"{SECONDARY_INDEX_PREFIX}[A-Za-z0-9_]{{1,200}}")
 _T = TypeVar("_T")
 
 
@@ -50,6 +52,8 @@ class BuildPlan:
     file_ids: tuple[str, ...]
     tasks: tuple[tuple[FileSlice, ...], ...]
     metadata: str
+    index: str = RECORD_INDEX
+    """The partition of the metadata table: record_index, or a secondary index."""
 
     @property
     def slices(self) -> list[FileSlice]:
@@ -58,6 +62,11 @@ class BuildPlan:
     @property
     def shards(self) -> Shards:
         return Shards(self.file_ids)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each data partition has shards of its own."""
+        return self.shards.is_partitioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Checkpoints:
         """Write the plan. Raises AlreadyExists when a plan exists."""
         tasks = [[_entry(one) for one in task] for task in plan.tasks]
         content = {"version": _VERSION, "instant": plan.instant, "file_ids": plan.file_ids, "tasks": tasks}
-        content["metadata"] = plan.metadata
+        content |= {"metadata": plan.metadata, "index": plan.index}
         self.storage.create(self._plan, json.dumps(content).encode())
 
     def load_plan(self) -> BuildPlan | None:
@@ -97,7 +106,8 @@ class Checkpoints:
             instant = content["instant"]
             if not _INSTANT.fullmatch(instant):
                 raise ValueError(f"{instant!r:.40} is no instant")
-            return BuildPlan(instant, _file_ids(content["file_ids"]), tasks, str(content["metadata"]))
+            index = str(content["index"])
+            return BuildPlan(instant, _file_ids(index, content["file_ids"]), tasks, str(content["metadata"]), index)
         except NotFound:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as e:
@@ -206,11 +216,15 @@ def _of_run(run: KeyRunRef) -> dict[str, Any]:
     return {"path": run.path, "rows": rows, "hashes": hashes}
 
 
-def _file_ids(names: Any) -> tuple[str, ...]:
+def _file_ids(index: str, names: Any) -> tuple[str, ...]:
     if not isinstance(names, list) or not 0 < len(names) <= _MOST_SHARDS:
         raise ValueError("it has no file ids, or too many")
-    if not all(isinstance(one, str) and is_shard_id(one) for one in names):
-        raise ValueError("it names something else than file groups of a record index")
+    if index == RECORD_INDEX:
+        is_known = all(isinstance(one, str) and is_shard_id(one) for one in names)
+    else:
+        is_known = _NAME.fullmatch(index) is not None and names == [group_id(index, n) for n in range(len(names))]
+    if not is_known:
+        raise ValueError("it names something else than file groups of a key index")
     return tuple(names)
 
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from ..base_files.slices import SliceSource
 from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConflictError
@@ -16,16 +17,16 @@ from ..metadata.file_groups.new_groups import base_path, log_path
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.entry_reading import EntriesRead
 from ..metadata.record_index.key_hash import HUDI
-from ..metadata.record_index.key_reading import KeyRunRef, KeySource, KeyTask, read_keys
+from ..metadata.record_index.key_reading import KeyRunRef, KeyTask, read_keys
 from ..metadata.record_index.locations import Location, millis_of
 from ..metadata.record_index.log_writing import IndexDelta, IndexLogTask, write_index_log
 from ..metadata.record_index.shard_base_file import IndexBaseTask, WrittenBase, write_index_base
 from ..metadata.record_index.shards import Shards
-from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import LostWork, Placed, place_groups, why_unfit
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from .checkpoints import BuildPlan, Checkpoints
+from .kinds import RECORDS, IndexKind
 
 Progress = Callable[[str, int, int], None]
 
@@ -35,11 +36,18 @@ _NEW_PARTITION_GROUPS = 1
 
 
 class GroupBuild(ABC):
-    """One build, new or resumed; `engine` runs its tasks, `folder` has its checkpoints."""
+    """One build of an index of a `kind`, new or resumed; `engine` runs its tasks, `folder` has its checkpoints."""
 
     def __init__(
-        self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress, folder: str
+        self,
+        table: Snapshot,
+        metadata: MetadataTable,
+        engine: Engine,
+        progress: Progress,
+        folder: str,
+        kind: IndexKind = RECORDS,
     ) -> None:
+        self.kind = kind
         self._storage = table.storage
         self._metadata = metadata
         self._engine = engine
@@ -54,7 +62,7 @@ class GroupBuild(ABC):
         self._next_log = _FIRST_FREE_LOG
         self._logs: dict[tuple[int, int], int] = {}
         """Bytes of the log files that follow the table, by shard and version."""
-        self._source: KeySource = table.slices
+        self._source: SliceSource = table.slices
         self._known: list[FileSlice] = []
         """The file slices of the table whose keys are in the index now."""
         self._ever: set[FileSlice] = set()
@@ -123,7 +131,7 @@ class GroupBuild(ABC):
         lost = next(filter(None, at_once(self._lacks, gone)), "")
         if lost:
             raise ConflictError(
-                f"{self._storage.full_path(lost)} was replaced and cleaned while the record index was built",
+                f"{self._storage.full_path(lost)} was replaced and cleaned while the index was built",
                 hint="run index-bootstrap without --resume, and let cleans retain more commits meanwhile",
             )
         self._shards = self.shards.holding([one.partition for one in added], _NEW_PARTITION_GROUPS)
@@ -143,15 +151,15 @@ class GroupBuild(ABC):
         unfit = self._why_unfit(self.plan, metadata)
         if unfit:
             raise LostWork(unfit)
-        place_groups(metadata, self.shards.file_ids, self.plan.instant, self._files)
+        place_groups(metadata, self.kind.partition, self.shards.file_ids, self.plan.instant, self._files)
 
     @property
     def _files(self) -> dict[str, Placed]:
         """The files of the build by their paths in the metadata table."""
-        ids, instant = self.shards.file_ids, self.plan.instant
-        found = {base_path(RECORD_INDEX, ids[one.shard], instant): Placed(one.path, one.size) for one in self.bases}
+        index, ids, instant = self.kind.partition, self.shards.file_ids, self.plan.instant
+        found = {base_path(index, ids[one.shard], instant): Placed(one.path, one.size) for one in self.bases}
         return found | {
-            log_path(RECORD_INDEX, ids[shard], instant, version): Placed(self._kept.log_path(shard, version), size)
+            log_path(index, ids[shard], instant, version): Placed(self._kept.log_path(shard, version), size)
             for (shard, version), size in self._logs.items()
         }
 
@@ -199,7 +207,7 @@ class GroupBuild(ABC):
 
         def is_lost(written: tuple[int, WrittenBase]) -> bool:
             shard, base = written
-            places = (base.path, base_path(RECORD_INDEX, self.shards.file_ids[shard], self.plan.instant))
+            places = (base.path, base_path(self.kind.partition, self.shards.file_ids[shard], self.plan.instant))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
         done = sorted(self._bases.items())
@@ -217,7 +225,7 @@ class GroupBuild(ABC):
         if all(run.hashes for run in of_shard):
             hashes = sum(run.hashes[shard] for run in of_shard) % (1 << 64)
         path, schema = self._kept.shard_path(shard), self._metadata.writer_schema.text
-        return IndexBaseTask(self._storage, path, schema, shard, paths, hashes)
+        return IndexBaseTask(self._storage, path, schema, shard, paths, hashes, self.kind.partition)
 
     def _follow(
         self,
@@ -231,13 +239,16 @@ class GroupBuild(ABC):
         `others` and `gone` as for `IndexLogTask`.
         """
         number, schema = self._next_log, self._metadata.writer_schema.text
-        moved = IndexDelta(self.shards, tuple(new), self._write_logs, tuple(old))
+        index = self.kind.partition
+        moved = IndexDelta(self.shards, tuple(new), self._write_logs, tuple(old), index=index)
         touched = sorted(moved.counts())
 
         def task(shard: int) -> IndexLogTask:
             added, before, other = (tuple(run.path for run in runs if shard in run.rows) for runs in (new, old, others))
             path, instant = self._kept.log_path(shard, number), self.plan.instant
-            return IndexLogTask(self._storage, path, instant, schema, shard, added, before, other, frozenset(gone))
+            return IndexLogTask(
+                self._storage, path, instant, schema, shard, added, before, other, frozenset(gone), index=index
+            )
 
         sizes = moved.write([task(shard) for shard in touched])
         self._logs |= {(shard, number): size for shard, size in zip(touched, sizes, strict=True)}
@@ -245,7 +256,8 @@ class GroupBuild(ABC):
 
     def _key_task(self, name: str, slices: Sequence[FileSlice]) -> KeyTask:
         dated = tuple((one, millis_of(one.base_instant)) for one in slices)
-        return KeyTask(self._storage, self._source, dated, self.shards, self._kept.run_prefix(name), self._hash)
+        source, prefix = self.kind.source(self._source), self._kept.run_prefix(name)
+        return KeyTask(self._storage, source, dated, self.shards, prefix, self._hash, self.kind.hashed_part)
 
     def _runs(self, name: str, slices: Sequence[FileSlice]) -> tuple[KeyRunRef, ...]:
         tasks = [self._key_task(f"{name}-{i}", [one]) for i, one in enumerate(slices)]

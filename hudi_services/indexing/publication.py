@@ -11,7 +11,7 @@ from ..commit.drafts import TimesSource
 from ..commit.expectations import Expectation
 from ..errors import ConflictError
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata_updates.new_partition import publish_record_index
+from ..metadata_updates.new_partition import publish_partition
 from ..snapshot import Snapshot, refresh
 from .group_build import GroupBuild
 from .rescale import Rescale
@@ -23,16 +23,17 @@ class Behind(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class NotBuiltYet:
-    sentence: ClassVar[str] = "no other process has built the record index meanwhile"
+    sentence: ClassVar[str] = "no other process has built the index meanwhile"
+    partition: str
 
     def check(self, current: Snapshot) -> None:
-        if current.metadata is None or RECORD_INDEX in current.metadata.partitions:
-            raise ConflictError(f"{current.storage.root}: another process built the record index meanwhile")
+        if current.metadata is None or self.partition in current.metadata.partitions:
+            raise ConflictError(f"{current.storage.root}: another process built the index {self.partition} meanwhile")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDraft:
-    """A record index that was built; `hoodie.properties` names it, and no instant of the table does.
+    """An index that was built; `hoodie.properties` names it, and no instant of the table does.
 
     `look_again` is called when its files were moved, which may take long, with the table as it is then; it raises
     Behind.
@@ -41,15 +42,21 @@ class IndexDraft:
     build: GroupBuild
     look_again: Callable[[Snapshot], None]
     instant: None = None
-    expectations: Sequence[Expectation] = (NotBuiltYet(),)
+
+    @property
+    def expectations(self) -> Sequence[Expectation]:
+        return (NotBuiltYet(self.build.kind.partition),)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"
         self.build.place(current.metadata)
         self.look_again(refresh(current))
         current.check_held()
-        ids, bases = self.build.shards.file_ids, self.build.bases
-        publish_record_index(current.metadata, self.build.plan.instant, ids, bases, times)
+        build, metadata = self.build, current.metadata
+        definition = build.kind.definition(metadata, is_partitioned=build.shards.is_partitioned)
+        publish_partition(
+            metadata, build.kind.partition, definition, build.plan.instant, build.shards.file_ids, build.bases, times
+        )
 
     def content(self, current: Snapshot) -> bytes:
         raise AssertionError("an index completes no instant of the table")
@@ -65,7 +72,7 @@ class RescaleDraft:
 
     @property
     def expectations(self) -> Sequence[Expectation]:
-        return (NotBuiltYet(),) if self.rescale.is_closed else ()
+        return (NotBuiltYet(RECORD_INDEX),) if self.rescale.is_closed else ()
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         if not self.rescale.is_closed:

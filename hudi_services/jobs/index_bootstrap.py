@@ -7,15 +7,15 @@ from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
 from ..engine import Engine
-from ..errors import ConflictError, NothingToDo, UnsupportedTable
+from ..errors import ConfigError, ConflictError, NothingToDo, UnsupportedTable
 from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
+from ..indexing.kinds import IndexKind, asked_index, check_unbuilt
 from ..indexing.publication import Behind, IndexDraft
 from ..indexing.shard_count import GroupSizing, PartitionSizing
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_hash import load_key_hash
 from ..metadata.record_index.shard_base_file import WrittenBase
-from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import LostWork
 from ..options import index_keys
 from ..runs.opening import open_supported
@@ -34,17 +34,18 @@ _PARTITIONED_SINCE = 9
 
 
 def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
-    """Build the record index and publish it. `storage` replaces that of `request.base_path`, and `engine` Spark."""
+    """Build an index and publish it. `storage` replaces that of `request.base_path`, and `engine` Spark."""
     report = Report.start(request)
     check_engine(request, engine)
     run = open_supported(request, storage, report)
     table = run.table
-    metadata = _check(table, forgets=not request.dry_run)
+    kind = asked_index(request.index, table)
+    metadata = _check(table, kind, forgets=not request.dry_run)
     refuse_beside_index_builds(table)
     # Before Spark is started, so that wrong bounds are reported at once.
     sizing = run.options.of(PartitionSizing if request.partitioned else GroupSizing)
     if request.partitioned:
-        _check_version(table)
+        _check_partitioned(table, kind)
     hash_name = run.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if request.dry_run:
@@ -53,17 +54,17 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
         Transaction(table, "index-bootstrap", "index-bootstrap", run.settings),
         Running(f"hudi_services index {table.config.name}", request, report, engine, table.view.live_slices) as runner,
     ):
-        build = Build(table, metadata, runner, request.progress, hash_name, of_partitions=request.partitioned)
+        build = Build(table, metadata, runner, request.progress, hash_name, kind, of_partitions=request.partitioned)
         with report.phase("plan"):
             why_anew = build.resume(table) if request.resume else ""
             if why_anew or not request.resume:
-                _begin(build, sizing, run)
+                _begin(build, sizing, run, kind)
         try:
             bases = _carry_out(build, run)
         except LostWork as lost:
             why_anew = lost.message
             with report.phase("plan"):
-                _begin(build, sizing, run.at(refresh(table)))
+                _begin(build, sizing, run.at(refresh(table)), kind)
             bases = _carry_out(build, run)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
@@ -86,24 +87,31 @@ def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:
     return report.looked("dry run: no index was built")
 
 
-def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
-    """The metadata table. Raises ConflictError while Hudi builds the index, and NothingToDo for a table that has it.
+def _check(table: Snapshot, kind: IndexKind, *, forgets: bool = True) -> MetadataTable:
+    """The metadata table. Raises ConflictError while Hudi builds the index, and what `check_unbuilt` raises.
 
     `forgets`: delete what a build left behind on a table that has the index.
     """
-    root = table.storage.root
     assert table.metadata is not None, "it is refused otherwise (table.support)"
-    if RECORD_INDEX in table.config.metadata_partitions:
+    try:
+        check_unbuilt(kind, table)
+    except NothingToDo:
         if forgets:
             Checkpoints(table.storage, WORK_FOLDER).forget()
-        raise NothingToDo(f"{root} has a record index already")
-    if RECORD_INDEX in table.config.metadata_partitions_inflight:
-        raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
+        raise
+    if kind.partition in table.config.metadata_partitions_inflight:
+        raise ConflictError(
+            f"{table.storage.root}: an indexer of Apache Hudi is building its index {kind.partition}",
+            hint="wait for it",
+        )
     return table.metadata
 
 
-def _check_version(table: Snapshot) -> None:
-    """Raise UnsupportedTable for a table whose releases of Hudi know no index of each partition."""
+def _check_partitioned(table: Snapshot, kind: IndexKind) -> None:
+    """Raise UnsupportedTable for a table whose releases of Hudi know no index of each partition, and ConfigError for a
+    secondary index."""
+    if kind.secondary is not None:
+        raise ConfigError(f"--partitioned is about the record index, and {kind.partition} is a secondary index")
     root, version = table.storage.root, table.config.version.number
     if version < _PARTITIONED_SINCE:
         raise UnsupportedTable(
@@ -112,8 +120,8 @@ def _check_version(table: Snapshot) -> None:
         )
 
 
-def _begin(build: Build, sizing: GroupSizing, run: Run[IndexRequest]) -> None:
-    build.begin(run.table, _check(run.table), sizing, Times(run.table, run.settings.skew_millis).next)
+def _begin(build: Build, sizing: GroupSizing, run: Run[IndexRequest], kind: IndexKind) -> None:
+    build.begin(run.table, _check(run.table, kind), sizing, Times(run.table, run.settings.skew_millis).next)
 
 
 def _carry_out(build: Build, run: Run[IndexRequest]) -> list[WrittenBase]:
@@ -135,7 +143,7 @@ def _publish(build: Build, run: Run[IndexRequest]) -> None:
         if unfinished(now) or build.is_behind(now):
             raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
 
-    publish_when_quiet(build, IndexDraft(build, look_again), run, "publish the record index")
+    publish_when_quiet(build, IndexDraft(build, look_again), run, f"publish the index {build.kind.partition}")
 
 
 def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:

@@ -1,4 +1,4 @@
-"""The record index as a new partition of the metadata table: file groups with base files, made visible in one step.
+"""A key index as a new partition of the metadata table: file groups with base files, made visible in one step.
 
 The files are those of `file_groups.new_groups`. `hoodie.table.metadata.partitions` in hoodie.properties is the switch:
 no reader uses a partition that it lacks.
@@ -7,14 +7,13 @@ Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFile
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..concurrency import at_once
 from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_stat, complete_build, create_groups, initial_instants
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_base_file import WrittenBase
-from ..metadata.record_index.shards import Shards
-from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.statistics.indexed_columns import read_definitions, write_definitions
 from ..storage import Storage
 from ..table.log_naming import INITIALISATION
@@ -61,7 +60,9 @@ class Placed:
     size: int
 
 
-def place_groups(metadata: MetadataTable, file_ids: Iterable[str], instant: str, files: Mapping[str, Placed]) -> None:
+def place_groups(
+    metadata: MetadataTable, partition: str, file_ids: Iterable[str], instant: str, files: Mapping[str, Placed]
+) -> None:
     """Create the file groups and move `files`, given by target path, into them; may be repeated.
 
     The caller holds the table's lock, and no write is pending: Hudi's writers build such a partition, too, before it is
@@ -71,10 +72,10 @@ def place_groups(metadata: MetadataTable, file_ids: Iterable[str], instant: str,
     found = at_once(lambda target: storage.head(files[target].source), files)
     arrived = {target for target, source in zip(files, found, strict=True) if source is None}
     _require_there(storage, {target: files[target] for target in arrived})
-    folder = metadata.path(RECORD_INDEX, "").rstrip("/")
+    folder = metadata.path(partition, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
-    create_groups(storage, RECORD_INDEX, file_ids, instant)
+    create_groups(storage, partition, file_ids, instant)
     move_files(storage, {target: files[target] for target in files.keys() - arrived})
     _require_there(storage, files)
 
@@ -91,38 +92,27 @@ def _require_there(storage: Storage, files: Mapping[str, Placed]) -> None:
             raise LostWork(f"{storage.full_path(target)} is not there as it was written")
 
 
-def publish_record_index(
+def publish_partition(
     metadata: MetadataTable,
+    partition: str,
+    definition: Mapping[str, Any] | None,
     instant: str,
     file_ids: Sequence[str],
     bases: Sequence[WrittenBase],
     times: Callable[[], str],
 ) -> None:
-    """Complete the delta commit, then name the index in hoodie.properties; under the lock, with no write pending.
+    """Complete the delta commit, then name the partition in hoodie.properties; under the lock, with no write pending.
 
-    A completed delta commit of a partition that the table does not name is harmless: after a kill in between, this may
-    be called again.
+    `definition`: what index.json says of it; None for nothing. A completed delta commit of a partition that the table
+    does not name is harmless: after a kill in between, this may be called again.
     """
-    stats = [base_stat(RECORD_INDEX, file_ids[base.shard], instant, base.entries, base.size) for base in bases]
-    complete_build(metadata.timeline, metadata.config.version.release, RECORD_INDEX, instant, stats, times)
+    stats = [base_stat(partition, file_ids[base.shard], instant, base.entries, base.size) for base in bases]
+    complete_build(metadata.timeline, metadata.config.version.release, partition, instant, stats, times)
     changes: dict[str, str | None] = {}
-    if metadata.config.version.record_index_is_defined:
-        changes |= _define(metadata, is_partitioned=Shards(tuple(file_ids)).is_partitioned)
-    ready = sorted({*metadata.table_config.metadata_partitions, RECORD_INDEX})
+    if definition is not None:
+        path = metadata.table_config.index_defs_path
+        metadata.forget_definitions()
+        write_definitions(metadata.storage, path, {**read_definitions(metadata), partition: dict(definition)})
+        changes["hoodie.table.index.defs.path"] = path
+    ready = sorted({*metadata.table_config.metadata_partitions, partition})
     metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
-
-
-def _define(metadata: MetadataTable, *, is_partitioned: bool) -> dict[str, str | None]:
-    """Add the index to the index definitions; returns the property with the path of their file."""
-    path = metadata.table_config.index_defs_path
-    defined = {
-        "indexName": RECORD_INDEX,
-        "indexType": RECORD_INDEX,
-        "indexFunction": "",
-        "sourceFields": [],
-        "indexOptions": {"isPartitioned": str(is_partitioned).lower()},
-        "version": "V1",
-    }
-    metadata.forget_definitions()
-    write_definitions(metadata.storage, path, {**read_definitions(metadata), RECORD_INDEX: defined})
-    return {"hoodie.table.index.defs.path": path}

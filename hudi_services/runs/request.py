@@ -216,6 +216,12 @@ class IndexRequest(SparkRequest):
         default=False,
         help="Continue a build that was killed. What it had finished is kept, not built again.",
     )
+    index: str = flag(
+        "--index",
+        default="record",
+        metavar="INDEX",
+        help="The index to build: record, secondary:COLUMN or secondary:NAME:COLUMN.",
+    )
     partitioned: bool = flag(
         "--partitioned",
         default=False,

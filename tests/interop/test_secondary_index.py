@@ -228,3 +228,24 @@ def test_we_write_in_turns(kind: str, peer: Peer, tmp_path: Path) -> None:
         peer.compact(path)
     write("upsert", range(75, 99))
     is_true("at the end")
+
+
+@pytest.mark.releases("1.0.2", "1.2.0")
+def test_built_here(peer: Peer, table: Tables) -> None:
+    path = table("keyed")
+    before = Reading.of(peer, path)
+    ours.run("index-bootstrap", path, "--index", "secondary:qty").ok()
+    assert "secondary_index_qty" in table_properties(path)["hoodie.table.metadata.partitions"]
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    rows = peer.rows(path).sort_by("id")
+    assert [key for _, key in peer.secondary_keys(path, "secondary_index_qty", [str(rows["qty"][0].as_py())])]
+    peer.upsert(path, _named(rows.slice(0, 9), "renamed"), **_COMPACT)
+    peer.delete(path, rows.slice(20, 6), **_COMPACT)
+    peer.upsert(path, newer(newer(rows.slice(22, 3))))
+    assert peer.rows(path).num_rows == rows.num_rows - 3
+    _is_true(peer, path)
+    for value in rows["qty"].to_pylist()[:4]:
+        found = peer.rows(path, _PRUNED, where=f"qty = {value}")
+        real = peer.rows(path, METADATA_OFF, where=f"qty = {value}")
+        assert sorted(found["id"].to_pylist()) == sorted(real["id"].to_pylist()), value

@@ -181,7 +181,7 @@ def test_files_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
                     (path / gone).unlink()
             return super().map(function, tasks, description, progress)
 
-    with pytest.raises(ConflictError, match="replaced and cleaned while the record index was built"):
+    with pytest.raises(ConflictError, match="replaced and cleaned while the index was built"):
         index_bootstrap(wanted(path), engine=Cleaned())
     assert not is_listed(path)
 

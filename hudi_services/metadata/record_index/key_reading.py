@@ -7,7 +7,7 @@ The tasks that write the shards read their part of each run.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,10 @@ LOCATIONS = "locations"
 _KEYS_AT_ONCE = 1 << 20
 _SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
 """The most that slices which share a task have: it opens them one after the other."""
+
+
+HashedPart: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+"""Gives the part of each key that is hashed."""
 
 
 class KeyReader(Protocol):
@@ -58,7 +62,7 @@ class KeyTask:
     shards: Shards
     prefix: str
     hash_name: str = HUDI
-    hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None
+    hashed_part: HashedPart | None = None
 
     @property
     def bytes(self) -> int:
@@ -83,7 +87,7 @@ def key_tasks(
     slices: Iterable[FileSlice],
     shards: Shards,
     prefix: str,
-    hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None,
+    hashed_part: HashedPart | None = None,
 ) -> list[KeyTask]:
     """Tasks for the slices, whose rows were written at their base instants; small slices share a task.
 

@@ -94,7 +94,7 @@ def write_index_logs(tasks: Sequence[IndexLogTask]) -> list[int]:
 def write_index_log(task: IndexLogTask, _token: str) -> int:
     """Write the file; returns its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
     schema = parse_schema(task.schema, task.path)
-    encode = encode_location if task.index == RECORD_INDEX else _encode_pair
+    encode = encoding_of(task.index)
     new = ShardKeys(task.storage, task.runs, task.shard, schema, task.written_millis, encode)
     old = ShardKeys(task.storage, task.old_runs, task.shard, schema, encode=encode)
     others = ShardKeys(task.storage, task.other_runs, task.shard, schema, encode=encode)
@@ -116,6 +116,11 @@ def write_index_log(task: IndexLogTask, _token: str) -> int:
             size += output.write(encode_block(LogBlock(BlockType.DELETE, header, content)))
     output.close()
     return size
+
+
+def encoding_of(index: str) -> Callable[[Location, AvroSchema], bytes]:
+    """The values of the keys at a location in a key index: those of a secondary index say only that they are there."""
+    return encode_location if index == RECORD_INDEX else _encode_pair
 
 
 def _encode_pair(_location: Location, schema: AvroSchema) -> bytes:

@@ -11,7 +11,9 @@ from ...hfile.hfile_ranges import StoredRanges
 from ...hfile.hfile_reader import HFileReader
 from ...hfile.hfile_writer import HFileStream
 from ...storage import Storage
+from ..records.keys import RECORD_INDEX
 from .entry_reading import entry_hashes, location_hashes
+from .log_writing import encoding_of
 from .shard_entries import LocationNumbers
 from .shard_keys import ShardKeys
 
@@ -31,6 +33,8 @@ class IndexBaseTask:
     shard: int
     runs: tuple[str, ...]
     hashes: int | None = None
+    index: str = RECORD_INDEX
+    """The partition of the metadata table: record_index, or a secondary index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ def write_index_base(task: IndexBaseTask, _token: str) -> WrittenBase:
     Raises CorruptFile, StorageError, and CheckFailed for a file that does not hold the entries.
     """
     schema = parse_schema(task.schema, task.path)
-    keys = ShardKeys(task.storage, task.runs, task.shard, schema)
+    keys = ShardKeys(task.storage, task.runs, task.shard, schema, encode=encoding_of(task.index))
     entries = 0
     output = task.storage.open_output(task.path)
     hfile = HFileStream(output.write, schema.text)

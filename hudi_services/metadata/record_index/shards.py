@@ -100,7 +100,8 @@ class Shards:
 
     @property
     def is_partitioned(self) -> bool:
-        return self.file_ids[0].count("-") == _DASHES_OF_PARTITIONED
+        # The file ids of a secondary index with one word for a name have as many dashes.
+        return is_shard_id(self.file_ids[0]) and self.file_ids[0].count("-") == _DASHES_OF_PARTITIONED
 
     @cached_property
     def _by_partition(self) -> dict[str, list[int]]:

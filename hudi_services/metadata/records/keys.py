@@ -40,7 +40,9 @@ _GROUP_PREFIXES = {
 
 def group_id(partition: str, number: int) -> str:
     """The file id of a file group of a partition; of a record index, a global one."""
-    return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
+    # Source for indexes with a name of their own: HoodieTableMetadataUtil.getFileIDForFileGroup.
+    prefix = _GROUP_PREFIXES.get(partition) or partition.replace("_", "-")
+    return f"{prefix}-{number:04d}-0"
 
 
 def partition_id(partition: str) -> str:

@@ -1,0 +1,108 @@
+"""The kinds of key indexes that are built: what their keys are, what they are spread by, and how Hudi defines them.
+
+record_index              a location for each record key
+secondary_index_<name>    a pair of value and record key for each row (table versions 8 and 9)
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..base_files.slices import SliceSource
+from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs
+from ..errors import ConfigError, NothingToDo, UnsupportedTable
+from ..metadata.metadata_table import MetadataTable
+from ..metadata.record_index.key_reading import HashedPart, KeySource
+from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
+from ..snapshot import Snapshot
+
+_SECONDARY = "secondary"
+_RECORD = "record"
+_NAME = re.compile("[A-Za-z0-9_]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKind:
+    """An index to build, in the metadata partition `partition`; `secondary` says what a secondary index is of."""
+
+    partition: str = RECORD_INDEX
+    secondary: SecondaryIndex | None = None
+
+    def source(self, slices: SliceSource) -> KeySource:
+        """Opens slices for the keys that they have in the index."""
+        return slices if self.secondary is None else SecondaryPairs(slices, self.secondary)
+
+    @property
+    def hashed_part(self) -> HashedPart | None:
+        """The part of each key that is hashed; None for the whole key."""
+        return None if self.secondary is None else self.secondary.hashed_part
+
+    def definition(self, metadata: MetadataTable, *, is_partitioned: bool) -> Mapping[str, Any] | None:
+        """The definition in index.json; None where the release of the table defines no such index."""
+        version = metadata.config.version
+        if self.secondary is not None:
+            found = {
+                "indexName": self.partition,
+                "indexType": "secondary_index",
+                "indexFunction": "identity",
+                "sourceFields": [self.secondary.column],
+                "indexOptions": {},
+            }
+            return {**found, "version": "V2"} if self.secondary.by_value else found
+        if not version.record_index_is_defined:
+            return None
+        return {
+            "indexName": RECORD_INDEX,
+            "indexType": RECORD_INDEX,
+            "indexFunction": "",
+            "sourceFields": [],
+            "indexOptions": {"isPartitioned": str(is_partitioned).lower()},
+            "version": "V1",
+        }
+
+
+RECORDS = IndexKind()
+"""The record index."""
+
+
+def asked_index(text: str, table: Snapshot) -> IndexKind:
+    """The index that --index names: record, secondary:COLUMN or secondary:NAME:COLUMN.
+
+    Raises ConfigError for another text, UnsupportedTable for a column whose values are not indexed here or a table that
+    has no secondary indexes.
+    """
+    kind, *words = text.split(":")
+    if kind == _RECORD and not words:
+        return RECORDS
+    if kind != _SECONDARY or len(words) not in (1, 2) or not all(words) or not _NAME.fullmatch(words[0]):
+        raise ConfigError(
+            f"--index {text} is no index that can be built",
+            hint="name record, secondary:COLUMN or secondary:NAME:COLUMN",
+        )
+    metadata, root, column = table.metadata, table.storage.root, words[-1]
+    if metadata is None or not table.config.version.has_secondary_indexes:
+        raise UnsupportedTable(
+            f"{root} has table version {table.config.version.number}, and no release that writes it knows secondary "
+            "indexes",
+            hint="upgrade the table with Apache Hudi first",
+        )
+    index = SecondaryIndex(f"{SECONDARY_INDEX_PREFIX}{words[0]}", column, metadata.config.version.typed_column_stats)
+    types = {one.name: one.type for one in table.schema.columns} if table.schema is not None else {}
+    if column not in types:
+        raise UnsupportedTable(f"{root} has no column {column} to index", hint="name a column of the table")
+    index.check(types[column], "the table")
+    return IndexKind(index.partition, index)
+
+
+def check_unbuilt(kind: IndexKind, table: Snapshot) -> None:
+    """Raise NothingToDo for a table that has the index, and UnsupportedTable for what has to be there before it."""
+    root, partitions = table.storage.root, table.config.metadata_partitions
+    if kind.partition in partitions:
+        what = "record index" if kind.secondary is None else f"metadata partition {kind.partition}"
+        raise NothingToDo(f"{root} has a {what} already")
+    if kind.secondary is not None and RECORD_INDEX not in partitions:
+        raise UnsupportedTable(
+            f"{root} has no record index, and Apache Hudi finds the rows of a secondary index by it",
+            hint=f"build it first: hudi-services index-bootstrap --base-path {root}",
+        )
