@@ -27,6 +27,8 @@ class TableVersion:
     """True: without a list of columns, every top-level column has column stats; False: the first 32 columns."""
     has_secondary_indexes: bool
     """Whether the release that owns the version knows secondary indexes."""
+    indexes_partitions: bool
+    """Whether the release that owns the version knows record indexes of each partition."""
     record_index_is_defined: bool
     """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
@@ -62,6 +64,7 @@ VERSIONS = {
         removed_savepoint_rescans_table=False,
         all_columns_are_indexed=True,
         has_secondary_indexes=False,
+        indexes_partitions=False,
         record_index_is_defined=False,
         mdt_rollback_is_delta_commit=True,
         local_timestamps=False,
@@ -83,6 +86,7 @@ VERSIONS = {
         removed_savepoint_rescans_table=True,
         all_columns_are_indexed=False,
         has_secondary_indexes=True,
+        indexes_partitions=False,
         record_index_is_defined=False,
         mdt_rollback_is_delta_commit=False,
         local_timestamps=False,
@@ -104,6 +108,7 @@ VERSIONS = {
         removed_savepoint_rescans_table=True,
         all_columns_are_indexed=False,
         has_secondary_indexes=True,
+        indexes_partitions=True,
         record_index_is_defined=True,
         mdt_rollback_is_delta_commit=False,
         local_timestamps=True,

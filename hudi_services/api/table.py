@@ -20,6 +20,7 @@ from ..runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    IndexDropRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -303,6 +304,10 @@ class Table:
         """
         given = {"index": index, "partitioned": partitioned, "resume": resume, "dry_run": dry_run}
         return self._run(IndexRequest, options, engine, **given)
+
+    def drop_index(self, index: str, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
+        """Drop an index of the metadata table, as `index-drop`: record, secondary:NAME, or a metadata partition."""
+        return self._run(IndexDropRequest, options, index=index, dry_run=dry_run)
 
     def rescale_index(
         self,

@@ -149,6 +149,21 @@ COMMANDS = (
         },
     ),
     Command(
+        name="index-drop",
+        help="""Drop an index of the metadata table.
+
+        Readers and writers do without the index from the first step on. No row and no data file is touched. A writer of
+        Hudi whose options ask for the index builds it again.
+        """,
+        service="index-drop",
+        takes=("index",),
+        helps={
+            "index": "The index to drop: record, secondary:NAME, expression:NAME, or the name of a metadata partition.",
+            "dry_run": "Drop nothing. Say how many files and bytes the index has.",
+            "apply": f"Drop the index. {_DOES}",
+        },
+    ),
+    Command(
         name="index-lookup",
         help="""Look up record keys in the record index.
 

@@ -20,6 +20,7 @@ With --apply it does its work. Both together are an error. Without either of the
   index-rescale                       does its work
   write                               does its work
   rollback, undo                      do their work, on the instant that you name
+  index-drop                          does its work, on the index that you name
   recover, validate, orphan-files     only look, and say what they would do
   index-lookup                        only reads, with any flag
 """

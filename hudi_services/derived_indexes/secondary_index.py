@@ -145,6 +145,11 @@ def secondary_index(metadata: MetadataTable, partition: str) -> SecondaryIndex:
     return SecondaryIndex(partition, str(fields[0]), by_value)
 
 
+def new_secondary_index(metadata: MetadataTable, name: str, column: str) -> SecondaryIndex:
+    """The secondary index that the release of the table would make."""
+    return SecondaryIndex(f"{SECONDARY_INDEX_PREFIX}{name}", column, metadata.config.version.typed_column_stats)
+
+
 def secondary_indexes(metadata: MetadataTable) -> tuple[SecondaryIndex, ...]:
     """The secondary indexes that commits keep in step. Raises as `secondary_index`."""
     names = [name for name in metadata.partitions if name.startswith(SECONDARY_INDEX_PREFIX)]

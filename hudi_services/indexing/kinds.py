@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base_files.slices import SliceSource
-from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs
+from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, new_secondary_index
 from ..errors import ConfigError, NothingToDo, UnsupportedTable
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import HashedPart, KeySource
-from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
+from ..metadata.records.keys import RECORD_INDEX
 from ..snapshot import Snapshot
 
 _SECONDARY = "secondary"
@@ -87,7 +87,7 @@ def asked_index(text: str, table: Snapshot) -> IndexKind:
             "indexes",
             hint="upgrade the table with Apache Hudi first",
         )
-    index = SecondaryIndex(f"{SECONDARY_INDEX_PREFIX}{words[0]}", column, metadata.config.version.typed_column_stats)
+    index = new_secondary_index(metadata, words[0], column)
     types = {one.name: one.type for one in table.schema.columns} if table.schema is not None else {}
     if column not in types:
         raise UnsupportedTable(f"{root} has no column {column} to index", hint="name a column of the table")
@@ -105,4 +105,18 @@ def check_unbuilt(kind: IndexKind, table: Snapshot) -> None:
         raise UnsupportedTable(
             f"{root} has no record index, and Apache Hudi finds the rows of a secondary index by it",
             hint=f"build it first: hudi-services index-bootstrap --base-path {root}",
+        )
+
+
+def check_partitioned(kind: IndexKind, table: Snapshot) -> None:
+    """Raise UnsupportedTable for a table whose release knows no record index of each partition, and ConfigError for a
+    secondary index."""
+    root, version = table.storage.root, table.config.version
+    if kind.secondary is not None:
+        raise ConfigError(f"--partitioned is about the record index, and {kind.partition} is a secondary index")
+    if not version.indexes_partitions:
+        raise UnsupportedTable(
+            f"{root} has table version {version.number}, and no release that writes it knows a record index of each "
+            "partition",
+            hint="leave out --partitioned",
         )

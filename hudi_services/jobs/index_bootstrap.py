@@ -7,10 +7,10 @@ from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
 from ..engine import Engine
-from ..errors import ConfigError, ConflictError, NothingToDo, UnsupportedTable
+from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
-from ..indexing.kinds import IndexKind, asked_index, check_unbuilt
+from ..indexing.kinds import IndexKind, asked_index, check_partitioned, check_unbuilt
 from ..indexing.publication import Behind, IndexDraft
 from ..indexing.shard_count import GroupSizing, PartitionSizing
 from ..metadata.metadata_table import MetadataTable
@@ -29,9 +29,6 @@ from .index_publishing import publish_when_quiet, unfinished
 
 _log = logging.getLogger(__name__)
 
-_PARTITIONED_SINCE = 9
-"""The table version of Hudi 1.1, which brought the index of each partition."""
-
 
 def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Build an index and publish it. `storage` replaces that of `request.base_path`, and `engine` Spark."""
@@ -45,7 +42,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     # Before Spark is started, so that wrong bounds are reported at once.
     sizing = run.options.of(PartitionSizing if request.partitioned else GroupSizing)
     if request.partitioned:
-        _check_partitioned(table, kind)
+        check_partitioned(kind, table)
     hash_name = run.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if request.dry_run:
@@ -105,19 +102,6 @@ def _check(table: Snapshot, kind: IndexKind, *, forgets: bool = True) -> Metadat
             hint="wait for it",
         )
     return table.metadata
-
-
-def _check_partitioned(table: Snapshot, kind: IndexKind) -> None:
-    """Raise UnsupportedTable for a table whose releases of Hudi know no index of each partition, and ConfigError for a
-    secondary index."""
-    if kind.secondary is not None:
-        raise ConfigError(f"--partitioned is about the record index, and {kind.partition} is a secondary index")
-    root, version = table.storage.root, table.config.version.number
-    if version < _PARTITIONED_SINCE:
-        raise UnsupportedTable(
-            f"{root} has table version {version}, and releases that write it know no record index of each partition",
-            hint="leave out --partitioned",
-        )
 
 
 def _begin(build: Build, sizing: GroupSizing, run: Run[IndexRequest], kind: IndexKind) -> None:

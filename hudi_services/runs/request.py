@@ -244,6 +244,22 @@ class RescaleRequest(IndexRequest):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDropRequest(Request):
+    """One run of index-drop."""
+
+    service = "index-drop"
+
+    index: str = flag(
+        "--index",
+        required=True,
+        metavar="INDEX",
+        help="The index to drop: record, secondary:NAME, expression:NAME, or the name of a metadata partition.",
+    )
+    dry_run: bool = False
+    """Only say what would be deleted."""
+
+
 class WriteOperation(enum.Enum):
     """What a write does with its rows. The names are those that Hudi's commits have."""
 

@@ -31,6 +31,7 @@ class Operation(Enum):
     ARCHIVE = "archive"
     INDEX_BOOTSTRAP = "index-bootstrap"
     INDEX_RESCALE = "index-rescale"
+    INDEX_DROP = "index-drop"
     INDEX_LOOKUP = "index-lookup"
     VALIDATE = "validate"
     RECOVER = "recover"
@@ -247,7 +248,7 @@ FEATURES = (
         "unknown indexes, and expression indexes that are being built",
         "hoodie.table.metadata.partitions",
         _unknown_partition,
-        _ALL,
+        _ALL - {Operation.INDEX_DROP},
         "which this version cannot keep in step",
         "use Apache Hudi's own service with the index switched on, or drop the index first",
     ),
@@ -273,7 +274,7 @@ FEATURES = (
         "tables without a metadata table",
         "hoodie.table.metadata.partitions",
         _no_metadata_table,
-        _BUILDS_INDEX | {Operation.INDEX_RESCALE},
+        _BUILDS_INDEX | {Operation.INDEX_RESCALE, Operation.INDEX_DROP},
         "which the record index is a part of",
         "set hoodie.metadata.enable=true in a writer of Apache Hudi: its next write builds the metadata table",
     ),

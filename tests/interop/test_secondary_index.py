@@ -249,3 +249,15 @@ def test_built_here(peer: Peer, table: Tables) -> None:
         found = peer.rows(path, _PRUNED, where=f"qty = {value}")
         real = peer.rows(path, METADATA_OFF, where=f"qty = {value}")
         assert sorted(found["id"].to_pylist()) == sorted(real["id"].to_pylist()), value
+    for index, partition in (
+        ("secondary:qty", "secondary_index_qty"),
+        ("secondary:on_name", "secondary_index_on_name"),
+    ):
+        ours.run("index-drop", path, "--index", index).ok()
+        assert partition not in table_properties(path)["hoodie.table.metadata.partitions"]
+        assert check_metadata(peer, path) == []
+    ours.run("index-drop", path, "--index", "record").ok()
+    count = peer.rows(path).num_rows
+    peer.upsert(path, newer(rows.slice(0, 9)))
+    assert peer.rows(path).num_rows == count
+    assert check_metadata(peer, path) == []

@@ -67,6 +67,7 @@ OTHER_SEAMS = {
     "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
     "--index-types": "a text that is refused, or changes nothing",
+    "--index": "tests/unit/test_secondary_builds.py and test_index_drop.py give it",
     "--spark-master": "runs.running gives it to Spark, which these runs do not start",
     "--spark-memory": "the same",
 }

@@ -36,6 +36,7 @@ CASES = {
     "archive": Case("long-timeline", (), ACTS),
     "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
     "index-rescale": Case("indexed", ("--file-group-count", "7"), ACTS),
+    "index-drop": Case("indexed", ("--index", "record"), ACTS),
     "write": Case("new-rows", ("--input", "ROWS"), ACTS),
     "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),
     "undo": Case("clustered", ("--instant", "INSTANT"), ACTS),
