@@ -152,7 +152,10 @@ class Checkpoints:
         except NotFound:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise CorruptFile(f"{self.storage.full_path(self._closed)} is cut off, or was changed: {e}") from e
+            raise CorruptFile(
+                f"{self.storage.full_path(self._closed)} is cut off, or was changed: {e}",
+                hint="build the index anew with index-bootstrap",
+            ) from e
 
     def run_prefix(self, task: str) -> str:
         return f"{self.folder}/run-{task}"

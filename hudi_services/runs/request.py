@@ -205,10 +205,9 @@ class SparkRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRequest(SparkRequest):
-    """One run of index-bootstrap."""
+class IndexBuildRequest(SparkRequest):
+    """One run of a service that builds file groups of an index."""
 
-    service = "index-bootstrap"
     reads = Phase.INDEX
 
     resume: bool = flag(
@@ -216,6 +215,16 @@ class IndexRequest(SparkRequest):
         default=False,
         help="Continue a build that was killed. What it had finished is kept, not built again.",
     )
+    dry_run: bool = False
+    """Only say what would be built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRequest(IndexBuildRequest):
+    """One run of index-bootstrap."""
+
+    service = "index-bootstrap"
+
     index: str = flag(
         "--index",
         default="record",
@@ -227,12 +236,10 @@ class IndexRequest(SparkRequest):
         default=False,
         help="Build an index of each partition, for Hudi 1.1 and later, in place of one of the whole table.",
     )
-    dry_run: bool = False
-    """Only say what would be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RescaleRequest(IndexRequest):
+class RescaleRequest(IndexBuildRequest):
     """One run of index-rescale. The options say how many file groups the record index gets, as for index-bootstrap."""
 
     service = "index-rescale"

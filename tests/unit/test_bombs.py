@@ -457,23 +457,32 @@ def judged(folder: Path, count: int) -> int:
         ("shard-0.json", '{"shard": 0, "size": "1", "entries": 1, "repeated": 0, "path": "PATH"}'),
         ("shard-0.json", "[]"),
         ("shard-0.json", "[" * 5_000),
-        ("keys-0.json", '[{"path": "../x", "rows": {}}]'),
-        ("keys-0.json", '[{"path": "PATH", "rows": {"0": 1e99}}]'),
+        ("keys-0.json", '{"runs": [{"path": "../x", "rows": {}, "hashes": {}}], "seen": [0, ""], "is_split": false}'),
+        ("keys-0.json", '{"runs": [{"path": "PATH", "rows": {"0": 1e99}, "hashes": {}}], "seen": [0, ""]}'),
+        ("keys-0.json", '{"runs": [], "seen": [1e999, ""], "is_split": false}'),
         ("keys-0.json", "[7]"),
-        ("plan.json", '{"version": 2, "instant": "1", "shards": 1000000000000, "tasks": []}'),
-        ("plan.json", '{"version": 2, "instant": "1", "shards": 1e999, "tasks": []}'),
-        ("plan.json", '{"version": 2, "instant": "1", "shards": 1, "tasks": [[[0, "x", 1]]]}'),
+        ("plan.json", '{"version": 3, "instant": "1", "file_ids": [], "tasks": [], "metadata": "", "index": "x"}'),
+        (
+            "plan.json",
+            '{"version": 3, "instant": "PLANNED", "file_ids": ["../x"], "tasks": [], "index": "record_index"}',
+        ),
+        ("plan.json", '{"version": 3, "instant": "PLANNED", "file_ids": ["x"], "tasks": [[[0, "x", 1]]]}'),
+        ("plan.json", '{"version": 1e999}'),
+        ("closed.json", '{"known": [[0, "x", 1]], "runs": [], "logs": []}'),
+        ("closed.json", '{"known": [], "runs": [], "logs": [[0, 1, 1e999]]}'),
+        ("closed.json", "null"),
         ("plan.json", "null"),
     ],
 )
 def test_notes_of_a_build(tmp_path: Path, name: str, content: str) -> None:
     folder = tmp_path / work.WORK_FOLDER
     folder.mkdir(parents=True)
-    (folder / name).write_text(content.replace("PATH", work.shard_path(0)))
-    load = {"shar": work.load_shards, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
+    kept = work.Checkpoints(open_storage(str(tmp_path)), work.WORK_FOLDER)
+    (folder / name).write_text(content.replace("PATH", kept.shard_path(0)).replace("PLANNED", "0" * 17))
+    loads = {"shar": kept.load_shards, "keys": kept.load_read, "plan": kept.load_plan, "clos": kept.load_closed}
     with pytest.raises(CorruptFile, match=name) as refused:
-        load(open_storage(str(tmp_path)))
-    assert "--resume" in refused.value.hint
+        loads[name[:4]]()
+    assert ("--resume" in refused.value.hint) == (name != "closed.json")
 
 
 # Properties of the command line

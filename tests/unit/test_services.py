@@ -20,12 +20,14 @@ from hudi_services.runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    IndexDropRequest,
     IndexRequest,
     LookupRequest,
     Mode,
     OrphanFilesRequest,
     RecoverRequest,
     Request,
+    RescaleRequest,
     RollbackRequest,
     UndoRequest,
     ValidateRequest,
@@ -48,11 +50,13 @@ METHODS: dict[str, type[Request]] = {
     "rollback": RollbackRequest,
     "undo": UndoRequest,
     "build_index": IndexRequest,
+    "rescale_index": RescaleRequest,
+    "drop_index": IndexDropRequest,
     "look_up": LookupRequest,
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }
-OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions", "time_limit"}
+OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions", "time_limit", "file_groups"}
 """Arguments that are no field of the request as they are."""
 OTHER_DEFAULTS = {("cluster", "publish_late"): "as the command line, where --publish late is the default"}
 NOT_IN_PYTHON = {

@@ -1,6 +1,6 @@
 """The merged entries of a shard: what the record-wise reader finds, in the same order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,8 +31,8 @@ class Layers:
     def __init__(self, layers: Sequence[dict[str, Location] | frozenset[str]]) -> None:
         self._layers = [self._layer(one) for one in layers]
 
-    def newest_first(self) -> Sequence[Layer]:
-        return self._layers[::-1]
+    def newest_first(self, first: int = 0) -> Iterator[Layer]:
+        return reversed(self._layers[first:])
 
     @staticmethod
     def _layer(content: dict[str, Location] | frozenset[str]) -> Layer:
