@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -68,7 +68,8 @@ spark.range(first, end).selectExpr(*columns).write.format("hudi").options(**opti
 class LiveWriter:
     """Writes to the new table `path` while the context lasts; `writes` counts."""
 
-    def __init__(self, peer: Peer, path: Path, *, seed: int = 7) -> None:
+    def __init__(self, peer: Peer, path: Path, *, seed: int = 7, options: Mapping[str, str] | None = None) -> None:
+        self._options = {**_OPTIONS, **(options or {})}
         self._peer = peer
         self._path = path
         self._random = random.Random(seed)
@@ -125,7 +126,7 @@ class LiveWriter:
     def _write(self, operation: str, first: int, end: int, part: str) -> None:
         self.writes += 1
         columns = [f"{text.format(version=self.writes, part=part)} as {name}" for name, text in _COLUMNS.items()]
-        options = {**_OPTIONS, "hoodie.datasource.write.operation": operation}
+        options = {**self._options, "hoodie.datasource.write.operation": operation}
         if operation == "delete_partition":
             options[_DROPPED] = part.strip("'")
         self._peer.eval(_WRITE, first=first, end=end, columns=columns, options=options, path=str(self._path))

@@ -11,6 +11,7 @@ from ..unit.faulty_storage import Killed
 from ..unit.test_index_rescale import DiesAtPublishing, wanted
 from . import ours
 from .conftest import Tables
+from .live_writer import LiveWriter, alarm, validate_once
 from .mdt_check import check_metadata
 from .peer import Peer
 from .reading import Reading, newer
@@ -84,3 +85,33 @@ def test_killed_without_an_index(peer: Peer, table: Tables) -> None:
     assert len(_groups(path)) == 8
     assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)
+
+
+_LOCKED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+}
+
+
+@pytest.mark.deep
+def test_beside_a_live_writer(peer: Peer, tmp_path: Path) -> None:
+    """It writes all the time, compacts, cleans and archives its metadata table; under one lock with us."""
+    path, counts = tmp_path / "table", []
+    with LiveWriter(peer, path, options=_LOCKED) as writer:
+        while len(counts) < 2 and writer.writes < 60 and writer.error is None:
+            count = (5, 3)[len(counts)]
+            done = ours.run("index-rescale", path, "--file-group-count", str(count), options=_LOCKED)
+            # It may find no moment without a pending write, and the writer may have made the index anew.
+            assert done.code in (0, 4), done.stderr
+            counts += [count] if done.code == 0 else []
+    assert counts == [5, 3]
+    assert alarm(validate_once(path)) is None
+    rows = peer.rows(path)
+    assert len({*rows["id"].to_pylist()}) == rows.num_rows
+    names = ("id", "_hoodie_partition_path", "_hoodie_file_name")
+    columns = (rows[name].to_pylist() for name in names)
+    real = {key: (partition, name.split("_")[0]) for key, partition, name in zip(*columns, strict=True)}
+    found = peer.record_locations(path, [*real])
+    assert {key: (partition, file_id) for key, (partition, file_id, _) in found.items()} == real
