@@ -92,6 +92,7 @@ bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minut
 	$(RUN) scripts/bench.py
 	$(RUN) scripts/bench_clean.py
 	$(RUN) scripts/bench_index.py
+	$(RUN) scripts/bench_rescale.py
 	$(RUN) scripts/bench_memory.py
 	$(RUN) scripts/bench_merge.py
 	$(RUN) scripts/bench_write.py

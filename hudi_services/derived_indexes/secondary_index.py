@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from ..base_files.slices import RECORD_KEY, SliceReader, SliceSource
 from ..errors import CorruptFile, UnsupportedTable
+from ..metadata.index_definitions import read_definitions
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from ..metadata.statistics.indexed_columns import read_definitions
 from ..model import FileSlice
 from ..parquet.conversion import natural
 from ..parquet.file_schema import Node

@@ -6,6 +6,7 @@ from ..base_files.slices import describe
 from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
+from ..commit.unfinished import unfinished
 from ..engine import Engine
 from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build, group_counts
@@ -25,7 +26,7 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
-from .index_publishing import publish_when_quiet, unfinished
+from .index_publishing import publish_when_quiet
 
 _log = logging.getLogger(__name__)
 

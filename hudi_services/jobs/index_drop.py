@@ -1,18 +1,18 @@
 """The drop job: take an index out of the metadata table. Mirrors HoodieIndexer with --mode dropindex of Apache Hudi."""
 
 from ..commit.critical_section import critical_section
+from ..commit.unfinished import unfinished
 from ..errors import ConfigError, ConflictError, NothingToDo
+from ..metadata.index_definitions import read_definitions, write_definitions
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import COLUMN_STATS, EXPRESSION_INDEX, FILES, PARTITION_STATS, RECORD_INDEX
 from ..metadata.records.keys import SECONDARY_INDEX_PREFIX as SECONDARY
-from ..metadata.statistics.indexed_columns import read_definitions, write_definitions
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.request import IndexDropRequest
 from ..runs.run import Run
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
-from .index_publishing import unfinished
 
 _SHORT = {"record": RECORD_INDEX, "secondary:": SECONDARY, "expression:": EXPRESSION_INDEX}
 

@@ -3,21 +3,22 @@
 import time
 from contextlib import suppress
 
-from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
-from ..commit.conflicts import pending_writes, recover_hint
+from ..commit.begun_rollbacks import not_yet_rolled_back
+from ..commit.conflicts import recover_hint
 from ..commit.critical_section import critical_section
 from ..commit.drafts import Draft
 from ..commit.liveness import liveness
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import complete
+from ..commit.unfinished import unfinished
 from ..errors import ConflictError, NeedsRecovery
 from ..indexing.group_build import GroupBuild
 from ..indexing.publication import Behind
 from ..runs.request import SparkRequest
 from ..runs.run import Run
 from ..snapshot import Snapshot, refresh
-from ..timeline.instant import Instant, State
+from ..timeline.instant import Instant
 from ..waiting import Waiting
 
 _POLL_SECONDS = 1.0
@@ -49,15 +50,6 @@ def publish_when_quiet(build: GroupBuild, draft: Draft, run: "Run[SparkRequest]"
                 raise _blocked(locked, first, settings)
             waiting.tell(f"the {first.action.value} {first.ts} to end ({first.file_name})")
             table.clock.sleep(_POLL_SECONDS)
-
-
-def unfinished(table: Snapshot) -> list[Instant]:
-    """Pending writes, clusterings that have begun, and completed commits that are about to be rolled back.
-
-    The execution of any other plan will see the index as it is then.
-    """
-    clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
-    return [*pending_writes(table), *clusterings, *(target for _, target in begun_rollbacks(table))]
 
 
 def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:

@@ -27,11 +27,12 @@ from ..metadata.file_groups.new_groups import (
     create_groups,
     initial_instants,
 )
+from ..metadata.index_definitions import write_definitions
 from ..metadata.records.codec import encode_record
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, PARTITION_STATS, group_id
 from ..metadata.records.model import FilesRecord, RecordType
 from ..metadata.records.record_schema import stored_schema
-from ..metadata.statistics.indexed_columns import column_stats_definition, write_definitions
+from ..metadata.statistics.indexed_columns import column_stats_definition
 from ..model import WriteStat
 from ..options import value_of, writing_keys
 from ..schema.table_schema import TableSchema

@@ -12,9 +12,9 @@ from typing import Any
 from ..concurrency import at_once
 from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_stat, complete_build, create_groups, initial_instants
+from ..metadata.index_definitions import read_definitions, write_definitions
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_base_file import WrittenBase
-from ..metadata.statistics.indexed_columns import read_definitions, write_definitions
 from ..storage import Storage
 from ..table.log_naming import INITIALISATION
 

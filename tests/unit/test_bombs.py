@@ -374,7 +374,7 @@ def test_large_files_that_describe_the_table(tmp_path: Path, name: str) -> None:
         file.truncate(limits.SMALL_FILE + 1)
     with pytest.raises(CorruptFile, match=f"{name} has {limits.SMALL_FILE + 1} bytes, and a valid file"):
         table = open_local(path)
-        from hudi_services.metadata.statistics.indexed_columns import read_definitions
+        from hudi_services.metadata.index_definitions import read_definitions
 
         assert table.metadata is not None
         read_definitions(table.metadata)

@@ -30,6 +30,11 @@ CASES: dict[str, tuple[list[str], set[str], set[str]]] = {
     "recover": (["recover"], SPARK | ARROW | {"rich"}, ROWS - {"merging"}),
     "archive": (["archive"], SPARK | ARROW | {"rich"}, ROWS | {"clustering", "rollback"}),
     "orphan-files": (["orphan-files"], SPARK | ARROW | {"rich"}, ROWS | {"clustering", "rollback"}),
+    "index-drop": (
+        ["index-drop", "--index", "partition_stats", "--dry-run"],
+        SPARK | ARROW | {"rich"},
+        ROWS - {"merging"},
+    ),
     "validate": (["validate"], SPARK | {"rich"}, {"rewriting", "rows", "processes", "ingest", "inputs", "clustering"}),
     "schedule": (["schedule", "--dry-run"], SPARK | {"rich"}, TASKS | {"merging"}),
     "execute": (["execute"], SPARK | {"rich"}, TASKS | {"spark"}),

@@ -44,7 +44,8 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
     if not names:
         return ()
     # Few tables have one, and this needs Arrow.
-    from ...metadata.statistics.indexed_columns import is_typed, read_definitions
+    from ...metadata.index_definitions import read_definitions
+    from ...metadata.statistics.indexed_columns import is_typed
 
     definitions = read_definitions(metadata)
     return tuple(_index(name, definitions.get(name), partial(is_typed, metadata)) for name in names)

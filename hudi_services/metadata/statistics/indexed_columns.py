@@ -8,20 +8,17 @@ Without it the columns of existing records count; in an empty index Hudi's defau
 Source: HoodieIndexDefinition, HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...codecs.hashing import xxh64_key
-from ...codecs.json_text import parse_json
-from ...errors import CorruptFile
 from ...parquet.chunk_stats import ColumnStats
 from ...schema.column_type import Column, ColumnType
 from ...schema.table_schema import META_COLUMNS, TableSchema
-from ...storage import Storage
 from ...table_config import TableConfig
 from ...versions import TableVersion
+from ..index_definitions import read_definitions, write_definitions
 from ..metadata_table import MetadataTable
 from ..records.keys import COLUMN_STATS, PARTITION_STATS
 from .column_stats import is_covered
@@ -161,35 +158,6 @@ def _leaves(column: Column) -> Iterator[tuple[str, ColumnType]]:
             yield f"{column.name}.{leaf}", kind
     if not column.type.fields:
         yield column.name, column.type
-
-
-def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
-    """The index definitions by name; {} when there are none. Raises CorruptFile."""
-    content = metadata.index_definitions
-    if content is None:
-        return {}
-    try:
-        tree = parse_json(content)
-        return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
-    except (ValueError, TypeError, AttributeError) as e:
-        path = metadata.storage.full_path(metadata.table_config.index_defs_path)
-        raise CorruptFile(f"{path} holds no index definitions: {e}") from e
-
-
-def write_definitions(storage: Storage, path: str, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the file of index definitions, given by name."""
-    storage.put(path, json.dumps({"indexDefinitions": definitions}, indent=2).encode())
-
-
-def _definition(tree: Any) -> dict[str, Any]:
-    """One index definition. Raises TypeError or ValueError when a field that is read has another type than in Hudi."""
-    one = dict(tree)
-    fields, options = one.get("sourceFields") or [], one.get("indexOptions") or {}
-    if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
-        raise ValueError(f"sourceFields is {fields!r:.100}")
-    if not isinstance(options, dict):
-        raise ValueError(f"indexOptions is {options!r:.100}")
-    return one
 
 
 def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]:
