@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from ..commit.unfinished import refuse_planned_files
 from ..concurrency import at_once
 from ..engine import Engine
+from ..errors import ConflictError
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.entry_reading import EntriesRead, EntryTask, GroupState, SeenBlocks, read_entries
 from ..metadata.record_index.key_reading import KeyRunRef
@@ -33,6 +35,7 @@ from .group_build import GroupBuild, Progress
 
 _MOST_SOURCES, _MOST_TARGETS = 16, 64
 """The most file groups that a task reads and writes at once: it holds some blocks of each."""
+_GONE = "build it anew with index-bootstrap"
 _LEAST_TASKS = 4
 """With fewer tasks, entries go through runs, which as many tasks read and write as there are file groups."""
 
@@ -122,10 +125,8 @@ class Rescale(GroupBuild):
 
         Raises LostWork when the index is not the one whose entries were read, or the files cannot be published.
         """
-        assert table.metadata is not None, "it has a record index"
-        unfit = self._why_unfit(self.plan, table.metadata)
-        if unfit:
-            raise LostWork(unfit)
+        self._check_fits(table)
+        refuse_planned_files(table, RECORD_INDEX)
         self._follow_slices(table.view.live_slices())
         self._followed = tuple(run for runs in self._later.values() for run in runs)
         self._kept.save_closed(Closed(tuple(self._known), self._followed, self._logs))
@@ -143,8 +144,7 @@ class Rescale(GroupBuild):
         if self.is_closed:
             super().catch_up(table)
             return
-        assert table.metadata is not None, "it has a record index"
-        self._metadata = table.metadata
+        self._metadata = self._check_fits(table)
         newest = {group.file_id: group for group in self._metadata.file_groups(RECORD_INDEX)}
         groups = [newest[one.file_id] for one in self.plan.slices]
         name = f"{self._next_log}-{{}}"
@@ -170,6 +170,18 @@ class Rescale(GroupBuild):
             self._seen[file_id] = one.seen
             self._later[file_id] = (*self._later.get(file_id, ()), *one.runs)
         self._looked_at = _completed(table)
+
+    def _check_fits(self, table: Snapshot) -> MetadataTable:
+        """The metadata table. Raises LostWork when the index is not the one whose entries were read, or the new files
+        cannot be published, and ConflictError when it is gone.
+        """
+        metadata = table.metadata
+        if metadata is None or RECORD_INDEX not in metadata.partitions:
+            raise ConflictError(f"{table.storage.root}: the record index was dropped meanwhile", hint=_GONE)
+        unfit = self._why_unfit(self.plan, metadata)
+        if unfit:
+            raise LostWork(unfit)
+        return metadata
 
     def _runs_of(self, number: int) -> Iterable[KeyRunRef]:
         return (*self._read[number].runs, *self._later.get(self.plan.slices[number].file_id, ()))

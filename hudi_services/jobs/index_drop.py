@@ -1,7 +1,7 @@
 """The drop job: take an index out of the metadata table. Mirrors HoodieIndexer with --mode dropindex of Apache Hudi."""
 
 from ..commit.critical_section import critical_section
-from ..commit.unfinished import unfinished
+from ..commit.unfinished import refuse_planned_files, unfinished
 from ..errors import ConfigError, ConflictError, NothingToDo
 from ..metadata.index_definitions import read_definitions, write_definitions
 from ..metadata.metadata_table import MetadataTable
@@ -82,6 +82,7 @@ def _drop(run: Run[IndexDropRequest], partition: str) -> None:
                 hint="run again when it is finished",
             )
         _check(table, partition, _files(table, partition))
+        refuse_planned_files(table, partition)
         table.check_held()
         kept = [one for one in table.config.metadata_partitions if one != partition]
         if len(kept) < len(table.config.metadata_partitions):

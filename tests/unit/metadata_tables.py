@@ -3,6 +3,7 @@
 import itertools
 import tarfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hudi_services.clock import SystemClock
@@ -26,6 +27,7 @@ from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action, State
 
+from .faulty_storage import Killed
 from .tables import open_local
 
 CLEANS_OF_OURS = {"hudi.services.clean": "metadata"}
@@ -84,6 +86,17 @@ def compact(path: Path) -> None:
 
     metadata, times = open_metadata(path), Times(open_local(path), 0).next
     assert compaction.compact(metadata, Trigger(commits=1), SystemClock().now(), times, run) is not None
+
+
+def begin_compaction(path: Path) -> None:
+    """The plan of a compaction of the metadata table that a killed process has begun."""
+
+    def dies(tasks: Sequence[MergeTask]) -> list[MergedBase]:
+        raise Killed("before the first file")
+
+    metadata, times = open_metadata(path), Times(open_local(path), 0).next
+    with suppress(Killed):
+        compaction.compact(metadata, Trigger(commits=1), SystemClock().now(), times, dies)
 
 
 def begin_metadata_clean(path: Path, *names: str) -> None:

@@ -16,17 +16,19 @@ from hudi_services.indexing import entry_split
 from hudi_services.indexing import rescale as rescale_module
 from hudi_services.indexing.checkpoints import RESCALE_FOLDER
 from hudi_services.jobs import validate
+from hudi_services.jobs.index_drop import index_drop
 from hudi_services.jobs.index_rescale import index_rescale
 from hudi_services.metadata.record_index import key_hash
 from hudi_services.metadata.record_index.shards import Shards
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.options import index_keys, resolve
 from hudi_services.runs.report import RunState
-from hudi_services.runs.request import RescaleRequest, ValidateRequest
+from hudi_services.runs.request import IndexDropRequest, RescaleRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage
 
 from ..interop.pristine import Pristine
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import begin_compaction
 from .rides import create
 from .shares import places, share
 from .tables import digest, open_local
@@ -351,3 +353,49 @@ def test_advice_on_partitions(by_partition: Path) -> None:
     assert re.search(
         r"the record index of the partition '.*' has 8 file groups .*, where 1 are right .* other partitions", many
     )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_compaction_of_the_metadata_table_that_has_begun(version: int, tmp_path: Path) -> None:
+    """Its plan names files of the index, and whoever completes it needs them."""
+    path = made(tmp_path / "t", version)
+    begin_compaction(path)
+    for job in (
+        lambda: index_rescale(wanted(path, 6), engine=LocalEngine()),
+        lambda: index_drop(IndexDropRequest(base_path=str(path), options=resolve([]), index="record")),
+    ):
+        with pytest.raises(ConflictError, match="of the metadata table is pending, and needs files of record_index"):
+            job()
+    assert is_listed(path) and indexed_locations(path) == real_locations(path)
+    # The next write completes it.
+    assert hudi_services.open(path, engine="local").upsert(rows(0, 3, ts=77), options=_WRITES).ok
+    index_rescale(wanted(path, 6, resume=True), engine=LocalEngine())
+    is_right(path, 6)
+
+
+class Drops(LocalEngine):
+    """Somebody drops the index, and builds it with another number of file groups, or not."""
+
+    def __init__(self, path: Path, *, builds: bool) -> None:
+        super().__init__(1)
+        self._path, self._builds, self._done = path, builds, False
+
+    def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+        found = super().map(function, tasks, description, progress)
+        if not self._done and ("read" in description or "split" in description):
+            self._done = True
+            table = hudi_services.open(self._path, engine="local")
+            assert table.drop_index("record").ok
+            count = {one.key: "2" for one in index_keys.GROUP_COUNTS}
+            assert not self._builds or table.build_index(options=count).ok
+        return found
+
+
+def test_an_index_that_is_dropped_meanwhile(tmp_path: Path) -> None:
+    path = made(tmp_path / "gone", 9)
+    with pytest.raises(ConflictError, match="the record index was dropped meanwhile"):
+        index_rescale(wanted(path, 6), engine=Drops(path, builds=False))
+    path = made(tmp_path / "anew", 9)
+    report = index_rescale(wanted(path, 6), engine=Drops(path, builds=True))
+    assert "the record index has other file groups by now: the rescale starts again" in report.warnings[0]
+    is_right(path, 6)
