@@ -16,7 +16,7 @@ from ..options.option import Phase
 from ..snapshot import Snapshot, open_snapshot, read_ahead
 from ..storage import Storage
 from ..stores import open_storage
-from ..table.support import check_support, check_timeline
+from ..table.support import Operation, check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
 from .request import Request
@@ -65,8 +65,9 @@ def open_supported(
             )
         for operation in request.operations:
             check_support(operation, table)
-        # A service that deletes files must know which keys it deletes with them.
-        DerivedIndexes.check(table)
+        # A service that deletes files must know which keys it deletes with them. An index may go that is not known.
+        if Operation.INDEX_DROP not in request.operations:
+            DerivedIndexes.check(table)
         check_zone(table.timeline, table.storage.root)
         run = Run(request, table, report)
         if not repairs:

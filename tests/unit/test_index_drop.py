@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hudi_services
-from hudi_services.errors import ConfigError, ConflictError, NothingToDo
+from hudi_services.errors import ConfigError, ConflictError, NothingToDo, UnsupportedTable
 from hudi_services.jobs.index_drop import index_drop
 from hudi_services.options import resolve
 from hudi_services.runs.report import RunState
@@ -111,3 +111,16 @@ def test_beside_a_pending_write(release: str, tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match=r"is not finished .* and may write to the index"):
         index_drop(locked)
     assert digest(path / ".hoodie/metadata") == before
+
+
+def test_an_index_that_nothing_else_here_knows(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = made(path, 9)
+    opened = open_local(path)
+    names = {*opened.config.metadata_partitions, "expr_index_gone", "of_tomorrow"}
+    opened.config.update(opened.storage, {"hoodie.table.metadata.partitions": ",".join(sorted(names))})
+    with pytest.raises(UnsupportedTable, match="has the metadata partition of_tomorrow"):
+        hudi_services.open(path, engine="local").validate()
+    for one in ("of_tomorrow", "expression:gone"):
+        index_drop(wanted(path, one))
+    assert table.validate().ok
