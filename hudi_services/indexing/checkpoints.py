@@ -73,12 +73,10 @@ class BuildPlan:
 class Closed:
     """What the files of a rescale hold when the old file groups are taken out: from then on it follows the table.
 
-    `known`: the file slices of the table whose keys are in them. `runs`: those read after the tasks of the plan.
-    `logs`: bytes of log files by shard and version.
+    `known`: the file slices of the table whose keys are in them. `logs`: bytes of log files by shard and version.
     """
 
     known: tuple[FileSlice, ...]
-    runs: tuple[KeyRunRef, ...]
     logs: Mapping[tuple[int, int], int]
 
 
@@ -139,8 +137,8 @@ class Checkpoints:
 
     def save_closed(self, closed: Closed) -> None:
         logs = [[shard, version, size] for (shard, version), size in closed.logs.items()]
-        known, runs = [_entry(one) for one in closed.known], [_of_run(run) for run in closed.runs]
-        self.storage.put(self._closed, json.dumps({"known": known, "runs": runs, "logs": logs}).encode())
+        known = [_entry(one) for one in closed.known]
+        self.storage.put(self._closed, json.dumps({"known": known, "logs": logs}).encode())
 
     def load_closed(self) -> Closed | None:
         """None when the old file groups were not to be taken out. Raises CorruptFile."""
@@ -148,7 +146,7 @@ class Checkpoints:
             content = parse_json(self.storage.read(self._closed))
             logs = {(_count(shard), _count(version)): _count(size) for shard, version, size in content["logs"]}
             known = tuple(_slice(*entry) for entry in content["known"])
-            return Closed(known, tuple(self._run(**one) for one in content["runs"]), logs)
+            return Closed(known, logs)
         except NotFound:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as e:

@@ -138,8 +138,7 @@ class GroupBuild(ABC):
         number = self._next_log
         new_runs, old_runs = (self._runs(f"{number}-{which}", some) for which, some in (("new", added), ("old", gone)))
         self._ever.update(added)
-        others = [run for read in self._read.values() for run in read.runs]
-        self._follow(new_runs, old_runs, [*others, *self._followed], places)
+        self._follow(new_runs, old_runs, self._others(now, gone), places)
         self._followed += new_runs
         self._known = now
 
@@ -172,6 +171,11 @@ class GroupBuild(ABC):
     @abstractmethod
     def _why_not_resumed(self) -> str:
         """The reason why the tasks that are not done can no longer be done; "" when they can."""
+
+    def _others(self, now: Sequence[FileSlice], gone: Sequence[FileSlice]) -> Sequence[KeyRunRef]:
+        """Runs that have the keys of `gone` slices which other slices have, too, with their places there; `now`: all
+        slices."""
+        return [*(run for read in self._read.values() for run in read.runs), *self._followed]
 
     @property
     def _hash(self) -> str:

@@ -128,8 +128,7 @@ class Rescale(GroupBuild):
         self._check_fits(table)
         refuse_planned_files(table, RECORD_INDEX)
         self._follow_slices(table.view.live_slices())
-        self._followed = tuple(run for runs in self._later.values() for run in runs)
-        self._kept.save_closed(Closed(tuple(self._known), self._followed, self._logs))
+        self._kept.save_closed(Closed(tuple(self._known), self._logs))
         table.check_held()
         ready = [one for one in table.config.metadata_partitions if one != RECORD_INDEX]
         table.config.update(self._storage, {"hoodie.table.metadata.partitions": ",".join(ready)})
@@ -198,7 +197,7 @@ class Rescale(GroupBuild):
                 return "the record index was dropped"
             self.is_closed = True
             self._follow_slices(closed.known)
-            self._followed, self._logs = closed.runs, dict(closed.logs)
+            self._logs = dict(closed.logs)
             self._next_log = max((version + 1 for _, version in closed.logs), default=self._next_log)
             return ""
         slices = self._metadata.all_slices(RECORD_INDEX)
@@ -216,6 +215,10 @@ class Rescale(GroupBuild):
             if there != {one.file_id for one in plan.slices}:
                 return "the record index has other file groups by now"
         return super()._why_unfit(plan, metadata)
+
+    def _others(self, now: Sequence[FileSlice], gone: Sequence[FileSlice]) -> Sequence[KeyRunRef]:
+        # The entries that were read tell one place of each key, and rows of a key may be in several.
+        return self._runs(f"{self._next_log}-all", now) if gone else ()
 
     def _is_begun(self, metadata: MetadataTable) -> bool:
         return RECORD_INDEX not in metadata.partitions

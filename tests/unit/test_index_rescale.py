@@ -399,3 +399,20 @@ def test_an_index_that_is_dropped_meanwhile(tmp_path: Path) -> None:
     report = index_rescale(wanted(path, 6), engine=Drops(path, builds=True))
     assert "the record index has other file groups by now: the rescale starts again" in report.warnings[0]
     is_right(path, 6)
+
+
+def test_a_key_in_two_partitions_of_which_one_goes(tmp_path: Path) -> None:
+    """While the index is out: the row that stays is found by it afterwards, whichever the index had named."""
+    simple = {**_WRITES, "hoodie.index.type": "SIMPLE"}
+    for days in (0, 10):
+        path = tmp_path / str(days)
+        table = create(path)
+        assert table.insert(rows(0, 60)).ok
+        assert table.insert(rows(0, 30, ts=1, more_days=10), options=simple).ok
+        count = {one.key: "3" for one in index_keys.GROUP_COUNTS}
+        assert table.build_index(options=count).ok
+        with pytest.raises(Killed):
+            index_rescale(wanted(path, 6), DiesAtPublishing(str(path)), LocalEngine())
+        assert table.delete(rows(0, 30, more_days=days), options=simple).ok
+        index_rescale(wanted(path, 6, resume=True), engine=LocalEngine())
+        is_right(path, 6)
