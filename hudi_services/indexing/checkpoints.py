@@ -37,7 +37,7 @@ _ANEW = "run without --resume, which begins anew"
 _MOST_SHARDS = 100_000
 """Ten times Hudi's own limit."""
 _INSTANT = re.compile("[0-9]{17,32}")
-_NAME = re.compile(f"{SECONDARY_INDEX_PREFIX}[A-Za-z0-9_]{{1,200}}")
+_NAME = re.compile(f"{SECONDARY_INDEX_PREFIX}[A-Za-z0-9_]{{1,100}}")
 _T = TypeVar("_T")
 
 

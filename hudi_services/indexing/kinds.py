@@ -19,7 +19,7 @@ from ..snapshot import Snapshot
 
 _SECONDARY = "secondary"
 _RECORD = "record"
-_NAME = re.compile("[A-Za-z0-9_]{1,200}")
+_NAME = re.compile("[A-Za-z0-9_]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def test_no_file_groups_yet(release: str, command: str, index: str, tmp_path: Pa
     known = open_local(path).timeline.sizes
     builds(path, index)
     storage = FaultyStorage(str(path))
-    with pytest.raises(ConflictError, match=r"is being built|is building its record index") as refused:
+    with pytest.raises(ConflictError, match=r"is being built|is building its index record_index") as refused:
         run(path, storage)
     assert refused.value.exit_code == 4
     assert "delete" not in refused.value.hint and refused.value.hint.startswith("wait")

@@ -228,7 +228,7 @@ def test_an_index_of_rows_that_a_rollback_is_about_to_take_back(path: Path) -> N
     assert not is_listed(path)
     rolled_back(path, ts, NO_HEARTBEAT)
     # The files of the keys that are to go are gone.
-    with pytest.raises(ConflictError, match="while the record index was built"):
+    with pytest.raises(ConflictError, match="while the index was built"):
         index_bootstrap(hasty_index(path), engine=LocalEngine())
     assert index_bootstrap(index_of(path), engine=LocalEngine()).state is Outcome.COMPLETED
     assert indexed_locations(path) == real_locations(path)
