@@ -173,6 +173,14 @@ class Checkpoints:
             self.storage.delete(self._plan)
         self.storage.delete_tree(self.folder)
 
+    def is_of(self, index: str) -> bool:
+        """Whether the folder has a build of this index, or the rest of one."""
+        try:
+            plan = self.load_plan()
+        except CorruptFile:
+            return True
+        return plan.index == index if plan is not None else bool(self.storage.list_dir(self.folder)[0])
+
     @property
     def _closed(self) -> str:
         return f"{self.folder}/closed.json"

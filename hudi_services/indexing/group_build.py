@@ -75,11 +75,11 @@ class GroupBuild(ABC):
         plan = self._kept.load_plan()
         if plan is None:
             return "there is no build to go on with"
+        self._take(plan)
+        self._read, self._bases = self._kept.load_read(), self._kept.load_shards()
         unfit = self._why_unfit(plan, self._metadata)
         if unfit:
             return unfit
-        self._take(plan)
-        self._read, self._bases = self._kept.load_read(), self._kept.load_shards()
         lost = self._lost()
         if lost is not None:
             return f"{self._storage.full_path(lost.path)} is not there as it was written"
@@ -211,12 +211,16 @@ class GroupBuild(ABC):
 
         def is_lost(written: tuple[int, WrittenBase]) -> bool:
             shard, base = written
-            places = (base.path, base_path(self.kind.partition, self.shards.file_ids[shard], self.plan.instant))
+            places = (base.path, self._base_path(shard))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
         done = sorted(self._bases.items())
         lost = at_once(is_lost, done)
         return next((base for (_, base), gone in zip(done, lost, strict=True) if gone), None)
+
+    def _base_path(self, shard: int) -> str:
+        """The path of the base file of a shard in the metadata table."""
+        return base_path(self.kind.partition, self.shards.file_ids[shard], self.plan.instant)
 
     def _lacks(self, file_slice: FileSlice) -> str:
         """The path of a file of the slice that does not exist any more; "" when all files exist."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base_files.slices import SliceSource
-from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, new_secondary_index
+from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, new_secondary_index, secondary_index
 from ..errors import ConfigError, NothingToDo, UnsupportedTable
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import HashedPart, KeySource
@@ -99,6 +99,12 @@ def check_unbuilt(kind: IndexKind, table: Snapshot) -> None:
     """Raise NothingToDo for a table that has the index, and UnsupportedTable for what has to be there before it."""
     root, partitions = table.storage.root, table.config.metadata_partitions
     if kind.partition in partitions:
+        known = secondary_index(table.metadata, kind.partition) if kind.secondary and table.metadata else None
+        if known is not None and kind.secondary is not None and known.column != kind.secondary.column:
+            raise ConfigError(
+                f"{root} has the index {kind.partition} already, of the column {known.column}",
+                hint=f"give it another name: --index secondary:NAME:{kind.secondary.column}",
+            )
         what = "record index" if kind.secondary is None else f"metadata partition {kind.partition}"
         raise NothingToDo(f"{root} has a {what} already")
     if kind.secondary is not None and RECORD_INDEX not in partitions:
@@ -113,7 +119,9 @@ def check_partitioned(kind: IndexKind, table: Snapshot) -> None:
     secondary index."""
     root, version = table.storage.root, table.config.version
     if kind.secondary is not None:
-        raise ConfigError(f"--partitioned is about the record index, and {kind.partition} is a secondary index")
+        raise ConfigError(
+            f"--partitioned is about the record index, and {kind.partition} is a secondary index", hint="leave it out"
+        )
     if not version.indexes_partitions:
         raise UnsupportedTable(
             f"{root} has table version {version.number}, and no release that writes it knows a record index of each "

@@ -32,6 +32,18 @@ class NotBuiltYet:
 
 
 @dataclass(frozen=True, slots=True)
+class HasRecordIndex:
+    sentence: ClassVar[str] = "the table has the record index by which rows of a secondary index are found"
+
+    def check(self, current: Snapshot) -> None:
+        if RECORD_INDEX not in current.config.metadata_partitions:
+            raise ConflictError(
+                f"{current.storage.root}: the record index was dropped meanwhile",
+                hint="build it with index-bootstrap, then run again with --resume: what was built is kept",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class IndexDraft:
     """An index that was built; `hoodie.properties` names it, and no instant of the table does.
 
@@ -45,7 +57,8 @@ class IndexDraft:
 
     @property
     def expectations(self) -> Sequence[Expectation]:
-        return (NotBuiltYet(self.build.kind.partition),)
+        needed = () if self.build.kind.secondary is None else (HasRecordIndex(),)
+        return (NotBuiltYet(self.build.kind.partition), *needed)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"

@@ -27,6 +27,7 @@ from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import LostWork, initial_instant
 from ..model import FileSlice
+from ..paths import bare_name
 from ..snapshot import Snapshot
 from ..timeline.instant import Action
 from .checkpoints import RESCALE_FOLDER, BuildPlan, Checkpoints, Closed
@@ -127,6 +128,10 @@ class Rescale(GroupBuild):
         """
         self._check_fits(table)
         refuse_planned_files(table, RECORD_INDEX)
+        placed = list(self._files.values())
+        for one, info in zip(placed, at_once(self._storage.head, [one.source for one in placed]), strict=True):
+            if info is None or info.size != one.size:
+                raise LostWork(f"{self._storage.full_path(one.source)} is not there as it was written")
         self._follow_slices(table.view.live_slices())
         self._kept.save_closed(Closed(tuple(self._known), self._logs))
         table.check_held()
@@ -221,7 +226,15 @@ class Rescale(GroupBuild):
         return self._runs(f"{self._next_log}-all", now) if gone else ()
 
     def _is_begun(self, metadata: MetadataTable) -> bool:
-        return RECORD_INDEX not in metadata.partitions
+        if RECORD_INDEX in metadata.partitions:
+            return False
+        found = metadata.timeline.find(self.plan.instant, Action.DELTA_COMMIT)
+        if found is None or not found.is_completed:
+            return found is not None
+        # Another build may have taken the instant since.
+        stats = metadata.timeline.read_commit(found).stats.get(RECORD_INDEX, ())
+        written = {bare_name(one.path): one.file_size for one in stats}
+        return written == {bare_name(self._base_path(one.shard)): one.size for one in self.bases}
 
     def _follow_slices(self, slices: Sequence[FileSlice]) -> None:
         """From now on the files follow the table from these slices on."""

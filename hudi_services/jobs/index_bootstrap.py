@@ -26,6 +26,7 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
+from .index_leftovers import forget_builds
 from .index_publishing import publish_when_quiet
 
 _log = logging.getLogger(__name__)
@@ -38,12 +39,17 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     run = open_supported(request, storage, report)
     table = run.table
     kind = asked_index(request.index, table)
-    metadata = _check(table, kind, forgets=not request.dry_run)
+    if request.partitioned:
+        check_partitioned(kind, table)
+    try:
+        metadata = _check(table, kind)
+    except NothingToDo:
+        if not request.dry_run:
+            forget_builds(run, kind.partition)
+        raise
     refuse_beside_index_builds(table)
     # Before Spark is started, so that wrong bounds are reported at once.
     sizing = run.options.of(PartitionSizing if request.partitioned else GroupSizing)
-    if request.partitioned:
-        check_partitioned(kind, table)
     hash_name = run.options[index_keys.INDEX_HASH]
     load_key_hash(hash_name)
     if request.dry_run:
@@ -68,6 +74,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
             report.warnings.append(f"{why_anew}: the build starts again from the beginning")
     report.groups = len(build.shards.file_ids)
     build.forget()
+    forget_builds(run, kind.partition)
     return _account(report, build, bases)
 
 
@@ -85,18 +92,10 @@ def _dry_run(run: Run[IndexRequest], sizing: GroupSizing) -> Report:
     return report.looked("dry run: no index was built")
 
 
-def _check(table: Snapshot, kind: IndexKind, *, forgets: bool = True) -> MetadataTable:
-    """The metadata table. Raises ConflictError while Hudi builds the index, and what `check_unbuilt` raises.
-
-    `forgets`: delete what a build left behind on a table that has the index.
-    """
+def _check(table: Snapshot, kind: IndexKind) -> MetadataTable:
+    """The metadata table. Raises ConflictError while Hudi builds the index, and what `check_unbuilt` raises."""
     assert table.metadata is not None, "it is refused otherwise (table.support)"
-    try:
-        check_unbuilt(kind, table)
-    except NothingToDo:
-        if forgets:
-            Checkpoints(table.storage, WORK_FOLDER).forget()
-        raise
+    check_unbuilt(kind, table)
     if kind.partition in table.config.metadata_partitions_inflight:
         raise ConflictError(
             f"{table.storage.root}: an indexer of Apache Hudi is building its index {kind.partition}",

@@ -36,6 +36,10 @@ def index_drop(request: IndexDropRequest, storage: Storage | None = None) -> Rep
         return report.looked(f"dry run: the index {partition} stays")
     with report.phase("drop"):
         _drop(run, partition)
+    # A rescale that was killed must not bring the index back. Imported here: a look needs no Arrow.
+    from .index_leftovers import forget_builds
+
+    forget_builds(run, partition)
     report.files = InOut(len(files), 0)
     return report.completed("")
 

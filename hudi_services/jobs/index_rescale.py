@@ -26,6 +26,7 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
+from .index_leftovers import forget_builds
 from .index_publishing import publish_when_quiet
 
 _log = logging.getLogger(__name__)
@@ -67,8 +68,10 @@ def index_rescale(request: RescaleRequest, storage: Storage | None = None, engin
             if rescale.is_closed:
                 raise _lost(table, lost.message) from lost
             why_anew = lost.message
+            now = run.at(refresh(table))
             with report.phase("plan"):
-                _begin(rescale, run.at(refresh(table)), counts, splits=False)
+                # A data partition may have come, with file groups of its own.
+                _begin(rescale, now, _wanted(now), splits=False)
             _carry_out(rescale, run)
         if why_anew:
             report.warnings.append(f"{why_anew}: the rescale starts again from the beginning")
@@ -118,7 +121,7 @@ def _wanted(run: Run[RescaleRequest]) -> dict[str | None, int]:
     counts = {one: asked[one] if only in (None, one) else number for one, number in present.items()}
     if counts == present:
         if not run.request.dry_run:
-            Checkpoints(table.storage, RESCALE_FOLDER).forget()
+            forget_builds(run, RECORD_INDEX)
         raise NothingToDo(f"the record index of {root} has {sum(counts.values())} file groups already")
     return counts
 

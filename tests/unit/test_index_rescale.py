@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hudi_services
@@ -16,6 +17,7 @@ from hudi_services.indexing import entry_split
 from hudi_services.indexing import rescale as rescale_module
 from hudi_services.indexing.checkpoints import RESCALE_FOLDER
 from hudi_services.jobs import validate
+from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_drop import index_drop
 from hudi_services.jobs.index_rescale import index_rescale
 from hudi_services.metadata.record_index import key_hash
@@ -23,7 +25,7 @@ from hudi_services.metadata.record_index.shards import Shards
 from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.options import index_keys, resolve
 from hudi_services.runs.report import RunState
-from hudi_services.runs.request import IndexDropRequest, RescaleRequest, ValidateRequest
+from hudi_services.runs.request import IndexDropRequest, IndexRequest, RescaleRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage
 
 from ..interop.pristine import Pristine
@@ -31,7 +33,7 @@ from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import begin_compaction
 from .rides import create
 from .shares import places, share
-from .tables import digest, open_local
+from .tables import both_views, digest, open_local
 from .test_index_bootstrap import indexed_locations, is_listed, real_locations
 from .test_upserts import rows
 
@@ -416,3 +418,99 @@ def test_a_key_in_two_partitions_of_which_one_goes(tmp_path: Path) -> None:
         assert table.delete(rows(0, 30, more_days=days), options=simple).ok
         index_rescale(wanted(path, 6, resume=True), engine=LocalEngine())
         is_right(path, 6)
+
+
+def test_a_killed_rescale_after_the_index_was_built_and_dropped(tmp_path: Path) -> None:
+    """A build takes the instant that the rescale was to have; a drop is a drop."""
+    count = {one.key: "4" for one in index_keys.GROUP_COUNTS}
+    for drops in (False, True):
+        path = made(tmp_path / str(drops), 9)
+        with pytest.raises(Killed):
+            index_rescale(wanted(path, 6), DiesAtPublishing(str(path)), LocalEngine())
+        left = tmp_path / "left"
+        shutil.copytree(path / RESCALE_FOLDER, left)
+        table = hudi_services.open(path, engine="local")
+        assert table.build_index(options=count).ok
+        assert not (path / RESCALE_FOLDER).exists()
+        assert table.upsert(rows(0, 30, ts=5), options=_WRITES).ok
+        if not drops:
+            is_right(path, 4)
+        assert table.drop_index("record").ok
+        shutil.rmtree(path / RESCALE_FOLDER, ignore_errors=True)
+        shutil.copytree(left, path / RESCALE_FOLDER)
+        shutil.rmtree(left)
+        with pytest.raises(ConflictError, match="cannot go on"):
+            index_rescale(wanted(path, 6, resume=True), engine=LocalEngine())
+        assert table.validate().ok and table.build_index(options=count).ok
+        assert indexed_locations(path) == real_locations(path)
+
+
+class Asks(LocalEngine):
+    """While it works, another process asks for what is there already."""
+
+    def __init__(self, path: Path, what: Any) -> None:
+        super().__init__(1)
+        self._path, self._what = path, what
+
+    def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+        found = super().map(function, tasks, description, progress)
+        with pytest.raises(NothingToDo):
+            self._what()
+        return found
+
+
+def test_an_idle_run_beside_one_at_work(tmp_path: Path) -> None:
+    path = made(tmp_path / "t", 9)
+    idle = Asks(path, lambda: index_rescale(wanted(path, 3), engine=LocalEngine()))
+    index_rescale(wanted(path, 6), engine=idle)
+    is_right(path, 6)
+    build = IndexRequest(base_path=str(path), options=resolve([]), index="secondary:text")
+    plain = IndexRequest(base_path=str(path), options=resolve([]))
+    index_bootstrap(build, engine=Asks(path, lambda: index_bootstrap(plain, engine=LocalEngine())))
+    is_right(path, 6)
+
+
+def test_files_that_are_lost_before_the_index_is_taken_out(tmp_path: Path) -> None:
+    path = made(tmp_path / "t", 9)
+
+    class Loses(LocalEngine):
+        lost = False
+
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            found = super().map(function, tasks, description, progress)
+            if description == "write the record index" and not self.lost:
+                self.lost = True
+                next((path / RESCALE_FOLDER).glob("*.hfile")).unlink()
+            return found
+
+    report = index_rescale(wanted(path, 6), engine=Loses(1))
+    assert "is not there as it was written: the rescale starts again" in report.warnings[0]
+    is_right(path, 6)
+
+
+def test_a_partition_that_comes_meanwhile(by_partition: Path) -> None:
+    table = hudi_services.open(by_partition, engine="local")
+    before = groups_of(by_partition)
+
+    class Comes(LocalEngine):
+        came = False
+
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            if not self.came:
+                self.came = True
+                new = open_rows(by_partition)
+                options = {"hoodie.index.type": "RECORD_LEVEL_INDEX", "hoodie.clean.automatic": "false"}
+                assert table.upsert(new, options=options).ok
+            return super().map(function, tasks, description, progress)
+
+    index_rescale(wanted(by_partition, 5), engine=Comes(1))
+    assert groups_of(by_partition) == {**dict.fromkeys(before, 5), "part=brand-new": 5}
+    assert table.validate().ok
+
+
+def open_rows(path: Path) -> Any:
+    """Some rows of the table, in a partition that it does not have."""
+    found, _ = both_views(path)
+    known = found.select([name for name in found.column_names if not name.startswith("_hoodie")]).slice(0, 5)
+    at = known.column_names.index("part")
+    return known.set_column(at, known.schema.field("part"), pa.array(["brand-new"] * known.num_rows))

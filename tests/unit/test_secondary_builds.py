@@ -9,7 +9,7 @@ import pytest
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, NothingToDo, UnsupportedTable
+from hudi_services.errors import ConfigError, ConflictError, NothingToDo, UnsupportedTable
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.options import index_keys, resolve
 from hudi_services.runs.report import RunState
@@ -139,3 +139,23 @@ def test_wrong_names(index: str, tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert create(path).insert(rows(0, 9)).ok
     assert run(["index-bootstrap", "--base-path", str(path), "--engine", "local", "--index", index]) == 2
     assert f"--index {index} is no index that can be built" in capfd.readouterr().err
+
+
+def test_a_record_index_that_is_dropped_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = made(path, 9)
+
+    class Drops(LocalEngine):
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            if description == "write the record index":
+                assert table.drop_index("record").ok
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(ConflictError, match="the record index was dropped meanwhile"):
+        index_bootstrap(wanted(path), engine=Drops(1))
+    assert "secondary_index_text" not in open_local(path).config.metadata_partitions
+    assert table.build_index(options=_COUNT).ok
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    is_right(path)
+    with pytest.raises(ConfigError, match="has the index secondary_index_text already, of the column text"):
+        index_bootstrap(wanted(path, "secondary:text:day"), engine=LocalEngine())
