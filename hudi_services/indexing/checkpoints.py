@@ -177,9 +177,9 @@ class Checkpoints:
         """Whether the folder has a build of this index, or the rest of one."""
         try:
             plan = self.load_plan()
-        except CorruptFile:
+            return plan.index == index if plan is not None else bool(self.storage.list_dir(self.folder)[0])
+        except (CorruptFile, SymbolicLink):
             return True
-        return plan.index == index if plan is not None else bool(self.storage.list_dir(self.folder)[0])
 
     @property
     def _closed(self) -> str:
