@@ -62,6 +62,11 @@ def index_rescale(request: RescaleRequest, storage: Storage | None = None, engin
                 raise _lost(table, why_anew)
             if why_anew or not request.resume:
                 _begin(rescale, run, counts)
+            elif counts and Shards.new(counts).file_ids != rescale.plan.file_ids:
+                number = len(rescale.plan.file_ids)
+                report.warnings.append(
+                    f"the rescale that was begun goes on, to {number} file groups; without --resume another one begins"
+                )
         try:
             _carry_out(rescale, run)
         except LostWork as lost:

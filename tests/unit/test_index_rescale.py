@@ -514,3 +514,18 @@ def open_rows(path: Path) -> Any:
     known = found.select([name for name in found.column_names if not name.startswith("_hoodie")]).slice(0, 5)
     at = known.column_names.index("part")
     return known.set_column(at, known.schema.field("part"), pa.array(["brand-new"] * known.num_rows))
+
+
+def test_another_number_than_the_one_that_was_begun(tmp_path: Path) -> None:
+    path = made(tmp_path / "t", 9)
+
+    class Dies(LocalEngine):
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            super().map(function, tasks, description, progress)
+            raise Killed("after the first job")
+
+    with pytest.raises(Killed):
+        index_rescale(wanted(path, 6), engine=Dies(1))
+    report = index_rescale(wanted(path, 9, resume=True), engine=LocalEngine())
+    assert "goes on, to 6 file groups; without --resume another one begins" in report.warnings[0]
+    is_right(path, 6)
