@@ -116,6 +116,11 @@ class TableConfig:
         for folder in (self.timeline_path, self.history_path):
             storage.make_folder(folder)
 
+    def withdraw(self, storage: Storage, partition: str) -> "TableConfig":
+        """Take a metadata partition out of those that readers use; otherwise as `update`."""
+        kept = [one for one in self.metadata_partitions if one != partition]
+        return self.update(storage, {_PARTITION_LISTS[0]: ",".join(kept)})
+
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None
     ) -> "TableConfig":

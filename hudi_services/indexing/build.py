@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..base_files.slices import describe
 from ..concurrency import at_once
@@ -16,7 +15,7 @@ from ..metadata_updates.new_partition import initial_instant
 from ..model import FileSlice
 from ..packing import pack
 from ..snapshot import Snapshot
-from .checkpoints import WORK_FOLDER, BuildPlan, Checkpoints
+from .checkpoints import WORK_FOLDER, BuildPlan
 from .group_build import GroupBuild, Progress
 from .kinds import RECORDS, IndexKind
 from .shard_count import GroupSizing, file_group_count
@@ -58,12 +57,8 @@ class Build(GroupBuild):
 
     def read_keys(self) -> None:
         """Write the runs of every task that is not done."""
-        undone = self._undone
-        tasks = [
-            _NotedKeys(number, self._kept, self._key_task(str(number), self.plan.tasks[number])) for number in undone
-        ]
-        results = self._engine.map(_noted_keys, tasks, "read record keys", self._tell("read keys"))
-        self._read.update(zip(undone, results, strict=True))
+        tasks = {number: self._key_task(str(number), self.plan.tasks[number]) for number in self._undone}
+        self._read_noted(tasks, _keys_read, "read record keys")
 
     def _file_ids(self, counts: Mapping[str | None, int]) -> tuple[str, ...]:
         if self.kind.secondary is None:
@@ -75,7 +70,7 @@ class Build(GroupBuild):
         self._known, self._ever = plan.slices, set(plan.slices)
 
     def _why_not_resumed(self) -> str:
-        if self.plan.index != self.kind.partition or self.plan.is_partitioned != self._of_partitions:
+        if self.plan.index != self.kind.partition or self.shards.is_partitioned != self._of_partitions:
             return "the index that was begun is of another kind"
         undone = [one for number in self._undone for one in self.plan.tasks[number]]
         return "base files that it has not read yet were cleaned" if any(at_once(self._lacks, undone)) else ""
@@ -95,23 +90,8 @@ def group_counts(
     return {partition: file_group_count(count, sizing) for partition, count in keys.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _NotedKeys:
-    """A task whose runs are noted under its number."""
-
-    number: int
-    kept: Checkpoints
-    task: KeyTask
-
-    @property
-    def bytes(self) -> int:
-        return self.task.bytes
-
-
-def _noted_keys(noted: _NotedKeys, token: str) -> EntriesRead:
-    read = EntriesRead(tuple(read_keys(noted.task, token)))
-    noted.kept.save_read(noted.number, read)
-    return read
+def _keys_read(task: KeyTask, token: str) -> EntriesRead:
+    return EntriesRead(tuple(read_keys(task, token)))
 
 
 def _tasks(slices: Sequence[FileSlice], counts: Sequence[int]) -> tuple[tuple[FileSlice, ...], ...]:

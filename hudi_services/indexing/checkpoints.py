@@ -29,6 +29,7 @@ from ..metadata.record_index.shards import Shards, is_shard_id
 from ..metadata.records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX, group_id
 from ..model import FileSlice, LogFile
 from ..storage import Storage
+from .kinds import NAME
 
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 RESCALE_FOLDER = f"{OWN_FOLDER}/index-rescale"
@@ -37,7 +38,6 @@ _ANEW = "run without --resume, which begins anew"
 _MOST_SHARDS = 100_000
 """Ten times Hudi's own limit."""
 _INSTANT = re.compile("[0-9]{17,32}")
-_NAME = re.compile(f"{SECONDARY_INDEX_PREFIX}[A-Za-z0-9_]{{1,100}}")
 _T = TypeVar("_T")
 
 
@@ -62,11 +62,6 @@ class BuildPlan:
     @property
     def shards(self) -> Shards:
         return Shards(self.file_ids)
-
-    @property
-    def is_partitioned(self) -> bool:
-        """Whether each data partition has shards of its own."""
-        return self.shards.is_partitioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +226,9 @@ def _file_ids(index: str, names: Any) -> tuple[str, ...]:
     if index == RECORD_INDEX:
         is_known = all(isinstance(one, str) and is_shard_id(one) for one in names)
     else:
-        is_known = _NAME.fullmatch(index) is not None and names == [group_id(index, n) for n in range(len(names))]
+        name = index.removeprefix(SECONDARY_INDEX_PREFIX)
+        is_known = name != index and NAME.fullmatch(name) is not None
+        is_known = is_known and names == [group_id(index, n) for n in range(len(names))]
     if not is_known:
         raise ValueError("it names something else than file groups of a key index")
     return tuple(names)

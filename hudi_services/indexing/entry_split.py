@@ -24,10 +24,8 @@ from ..metadata.record_index.entry_reading import (
     SeenBlocks,
     entry_hashes,
     in_pieces,
-    location_hashes,
     refuse_misplaced,
 )
-from ..metadata.record_index.locations import encode_location
 from ..metadata.record_index.shard_base_file import WrittenBase, check_stored
 from ..metadata.record_index.shard_entries import LocationNumbers, ShardEntries
 from ..storage import Storage
@@ -69,19 +67,19 @@ def split_entries(task: SplitTask, _token: str) -> Split:
     """
     schema = parse_schema(task.schema, task.paths[0][1])
     groups = [one.group.open(task.storage) for one in task.sources]
-    values = _Values(schema)
+    numbers = LocationNumbers()
     files = [_File(task.storage, shard, path, schema) for shard, path in task.paths]
-    for some in in_pieces(ShardEntries(_Joined(groups), values.numbers).read(), _KEYS_AT_ONCE):
+    for some in in_pieces(ShardEntries(_Joined(groups), numbers).read(), _KEYS_AT_ONCE):
         places = _places(task, some.keys)
         order, counts = by_number(places), np.bincount(places, minlength=len(files))
         keys, located = some.keys.take(pa.array(order)), some.places[order]
-        hashes = entry_hashes(keys, located, values.hashes)
-        encoded = pa.DictionaryArray.from_arrays(pa.array(located), values.encoded)
+        hashes = entry_hashes(keys, located, numbers.hashes())
+        encoded = pa.DictionaryArray.from_arrays(pa.array(located), numbers.values(schema))
         ends = np.cumsum(counts).tolist()
         for file, start, end in zip(files, [0, *ends], ends, strict=False):
             if end > start:
                 file.add(keys[start:end], encoded[start:end], hashes[start:end])
-    bases = tuple(file.close(schema) for file in files if file.entries)
+    bases = tuple(file.close() for file in files if file.entries)
     return Split(bases, tuple(SeenBlocks.of(group.log_blocks) for group in groups))
 
 
@@ -94,29 +92,6 @@ def _places(task: SplitTask, keys: pa.Array) -> npt.NDArray[np.int32]:
         refuse_misplaced(one, keys, int(wrong[0]))
     found: npt.NDArray[np.int32] = new // task.divisor
     return found
-
-
-class _Values:
-    """The encoded value and the hash of each location, as far as they are known."""
-
-    def __init__(self, schema: AvroSchema) -> None:
-        self.numbers = LocationNumbers()
-        self._schema = schema
-        self._encoded = pa.array([], pa.binary())
-        self._hashes = np.zeros(0, np.uint64)
-
-    @property
-    def encoded(self) -> pa.Array:
-        if len(new := self.numbers.locations[len(self._encoded) :]):
-            own = pa.array([encode_location(one, self._schema) for one in new], pa.binary())
-            self._encoded = pa.concat_arrays([self._encoded, own])
-        return self._encoded
-
-    @property
-    def hashes(self) -> npt.NDArray[np.uint64]:
-        if len(new := self.numbers.locations[len(self._hashes) :]):
-            self._hashes = np.concatenate([self._hashes, location_hashes(new)])
-        return self._hashes
 
 
 class _Joined:
@@ -147,9 +122,9 @@ class _File:
         self.entries += len(keys)
         self._sum = (self._sum + int(hashes.sum(dtype=np.uint64))) % (1 << 64)
 
-    def close(self, schema: AvroSchema) -> WrittenBase:
+    def close(self) -> WrittenBase:
         assert self._output is not None and self._hfile is not None, "it has entries"
         size = self._hfile.close()
         self._output.close()
-        check_stored(self._storage, self._path, size, schema, self.entries, self._sum)
+        check_stored(self._storage, self._path, size, self._schema, self.entries, self._sum)
         return WrittenBase(self._shard, self._path, size, self.entries, 0)

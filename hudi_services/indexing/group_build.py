@@ -6,12 +6,13 @@ top of them, until under the table's lock no change is left. `Build` takes the k
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..base_files.slices import SliceSource
 from ..concurrency import at_once
-from ..engine import Engine
+from ..engine import Engine, WeighedTask
 from ..errors import ConflictError
 from ..metadata.file_groups.new_groups import base_path, log_path
 from ..metadata.metadata_table import MetadataTable
@@ -29,6 +30,9 @@ from .checkpoints import BuildPlan, Checkpoints
 from .kinds import RECORDS, IndexKind
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T", bound=WeighedTask)
+Read: TypeAlias = Callable[[T, str], EntriesRead]
+"""Reads the keys of a task into runs."""
 
 _FIRST_FREE_LOG = 2
 _NEW_PARTITION_GROUPS = 1
@@ -95,6 +99,12 @@ class GroupBuild(ABC):
         """Those of the plan, and of data partitions that are new since then."""
         assert self._shards is not None, "begin or resume first"
         return self._shards
+
+    def _read_noted(self, tasks: Mapping[int, T], read: Read[T], description: str) -> None:
+        """Carry out tasks of the plan, given by number; what each has read is noted."""
+        noted = [_NotedRead(number, self._kept, task, read) for number, task in tasks.items()]
+        found = self._engine.map(_noted_read, noted, description, self._tell("read keys"))
+        self._read.update(zip(tasks, found, strict=True))
 
     def write_shards(self) -> list[WrittenBase]:
         """Write the base file of every shard that has keys and is not done; return all base files, ordered by shard."""
@@ -281,6 +291,26 @@ class GroupBuild(ABC):
 
 def _place(file_slice: FileSlice) -> Location:
     return Location(file_slice.partition, file_slice.file_id, millis_of(file_slice.base_instant))
+
+
+@dataclass(frozen=True, slots=True)
+class _NotedRead(Generic[T]):
+    """A task whose runs are noted under its number."""
+
+    number: int
+    kept: Checkpoints
+    task: T
+    read: Read[T]
+
+    @property
+    def bytes(self) -> int:
+        return self.task.bytes
+
+
+def _noted_read(noted: _NotedRead[Any], token: str) -> EntriesRead:
+    found = noted.read(noted.task, token)
+    noted.kept.save_read(noted.number, found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

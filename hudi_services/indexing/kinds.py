@@ -19,7 +19,8 @@ from ..snapshot import Snapshot
 
 _SECONDARY = "secondary"
 _RECORD = "record"
-_NAME = re.compile("[A-Za-z0-9_]{1,100}")
+NAME = re.compile("[A-Za-z0-9_]{1,100}")
+"""The name of a secondary index: file ids have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def asked_index(text: str, table: Snapshot) -> IndexKind:
     kind, *words = text.split(":")
     if kind == _RECORD and not words:
         return RECORDS
-    if kind != _SECONDARY or len(words) not in (1, 2) or not all(words) or not _NAME.fullmatch(words[0]):
+    if kind != _SECONDARY or len(words) not in (1, 2) or not all(words) or not NAME.fullmatch(words[0]):
         raise ConfigError(
             f"--index {text} is no index that can be built",
             hint="name record, secondary:COLUMN or secondary:NAME:COLUMN",

@@ -3,12 +3,13 @@
 Of a new record index, `hoodie.properties` names it then; those of a rescale take the place of the old ones.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..commit.drafts import TimesSource
 from ..commit.expectations import Expectation
+from ..commit.unfinished import unfinished
 from ..errors import ConflictError
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import publish_partition
@@ -47,12 +48,11 @@ class HasRecordIndex:
 class IndexDraft:
     """An index that was built; `hoodie.properties` names it, and no instant of the table does.
 
-    `look_again` is called when its files were moved, which may take long, with the table as it is then; it raises
-    Behind.
+    A write that began before the index existed may not add its rows to it, and a rollback may not take the rows of an
+    older commit out of it. To move the files may take long: then the table is looked at once more.
     """
 
     build: GroupBuild
-    look_again: Callable[[Snapshot], None]
     instant: None = None
 
     @property
@@ -63,7 +63,9 @@ class IndexDraft:
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"
         self.build.place(current.metadata)
-        self.look_again(refresh(current))
+        now = refresh(current)
+        if unfinished(now) or self.build.is_behind(now):
+            raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
         current.check_held()
         build, metadata = self.build, current.metadata
         definition = build.kind.definition(metadata, is_partitioned=build.shards.is_partitioned)
@@ -76,22 +78,17 @@ class IndexDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class RescaleDraft:
-    """The file groups of a rescale, in the place of the old ones; otherwise as `IndexDraft`."""
+class RescaleDraft(IndexDraft):
+    """The file groups of a rescale, in the place of the old ones."""
 
-    rescale: Rescale
-    look_again: Callable[[Snapshot], None]
-    instant: None = None
+    build: Rescale
 
     @property
     def expectations(self) -> Sequence[Expectation]:
-        return (NotBuiltYet(RECORD_INDEX),) if self.rescale.is_closed else ()
+        return (NotBuiltYet(RECORD_INDEX),) if self.build.is_closed else ()
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
-        if not self.rescale.is_closed:
-            self.rescale.close(current)
+        if not self.build.is_closed:
+            self.build.close(current)
             current = refresh(current)
-        IndexDraft(self.rescale, self.look_again).sync(current, times)
-
-    def content(self, current: Snapshot) -> bytes:
-        raise AssertionError("a rescale completes no instant of the table")
+        IndexDraft.sync(self, current, times)

@@ -25,7 +25,7 @@ from ..metadata.record_index.key_reading import KeyRunRef
 from ..metadata.record_index.shard_base_file import WrittenBase
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
-from ..metadata_updates.new_partition import LostWork, initial_instant
+from ..metadata_updates.new_partition import LostWork, initial_instant, require_there
 from ..model import FileSlice
 from ..paths import bare_name
 from ..snapshot import Snapshot
@@ -42,7 +42,7 @@ _LEAST_TASKS = 4
 
 
 class Rescale(GroupBuild):
-    """One rescale: of the whole index, or of what a partitioned index has of one data partition."""
+    """One rescale of the whole index; data partitions of a partitioned one may keep the number of their file groups."""
 
     def __init__(self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress) -> None:
         super().__init__(table, metadata, engine, progress, RESCALE_FOLDER)
@@ -52,6 +52,10 @@ class Rescale(GroupBuild):
         """The runs that were read of each old file group after those of the plan's tasks."""
         self._since: dict[str, str] = {}
         """The base instant of the slice of each old file group from which on its log blocks were read."""
+        self._placed: dict[str, tuple[str | None, int, int]] = {}
+        """The data partition of each old file group (None in a global index), its position there, and their number."""
+        self._targets: Mapping[str | None, Sequence[int]] = {}
+        """The new shards of each data partition."""
         self._cleans: frozenset[str] | None = None
         """The cleans of the metadata table, finished or not, when the build began; None for a resumed build."""
         self._looked_at: frozenset[str] = frozenset()
@@ -92,24 +96,20 @@ class Rescale(GroupBuild):
         for component, (reads, bases) in zip(straight, split, strict=True):
             self._read.update(zip(component.numbers, reads, strict=True))
             self._bases.update((base.shard, base) for base in bases)
-        left = [number for number in undone if number not in done]
-        tasks = [
-            _NotedEntries(number, self._kept, self._task(self.plan.slices[number], str(number))) for number in left
-        ]
-        found = self._engine.map(_noted_entries, tasks, "read the record index", self._tell("read keys"))
-        self._read.update(zip(left, found, strict=True))
+        left = {number: self._task(self.plan.slices[number], str(number)) for number in undone if number not in done}
+        self._read_noted(left, read_entries, "read the record index")
         self._seen = {self.plan.slices[number].file_id: read.seen for number, read in self._read.items()}
 
     def _components(self, undone: Sequence[int]) -> list["_NotedSplit"]:
         """The file groups that are read by tasks which also write all base files that get their entries."""
         found: dict[tuple[str | None, int], list[int]] = {}
-        old, new = self._old, self.shards.by_partition
         for number in undone:
-            partition, position, count = _where(old, self.plan.slices[number].file_id)
-            found.setdefault((partition, position % gcd(count, len(new[partition]))), []).append(number)
+            partition, position, count = self._placed[self.plan.slices[number].file_id]
+            found.setdefault((partition, position % gcd(count, len(self._targets[partition]))), []).append(number)
         components = []
         for (partition, rest), numbers in found.items():
-            count, targets = len(old.by_partition[partition]), new[partition]
+            _, _, count = self._placed[self.plan.slices[numbers[0]].file_id]
+            targets = self._targets[partition]
             divisor = gcd(count, len(targets))
             shards = targets[rest::divisor]
             is_whole = len(numbers) == count // divisor
@@ -128,15 +128,11 @@ class Rescale(GroupBuild):
         """
         self._check_fits(table)
         refuse_planned_files(table, RECORD_INDEX)
-        placed = list(self._files.values())
-        for one, info in zip(placed, at_once(self._storage.head, [one.source for one in placed]), strict=True):
-            if info is None or info.size != one.size:
-                raise LostWork(f"{self._storage.full_path(one.source)} is not there as it was written")
+        require_there(self._storage, {one.source: one for one in self._files.values()})
         self._follow_slices(table.view.live_slices())
         self._kept.save_closed(Closed(tuple(self._known), self._logs))
         table.check_held()
-        ready = [one for one in table.config.metadata_partitions if one != RECORD_INDEX]
-        table.config.update(self._storage, {"hoodie.table.metadata.partitions": ",".join(ready)})
+        table.config.withdraw(self._storage, RECORD_INDEX)
         self.is_closed = True
 
     def is_behind(self, table: Snapshot) -> bool:
@@ -194,6 +190,13 @@ class Rescale(GroupBuild):
         super()._take(plan)
         self._seen, self._later, self._cleans, self.is_closed = {}, {}, None, False
         self._since = {one.file_id: one.base_instant for one in plan.slices}
+        old = Shards.of_groups(plan.slices)
+        self._placed = {
+            old.file_ids[shard]: (partition, position, len(shards))
+            for partition, shards in old.by_partition.items()
+            for position, shard in enumerate(shards)
+        }
+        self._targets = plan.shards.by_partition
 
     def _why_not_resumed(self) -> str:
         if RECORD_INDEX not in self._metadata.partitions:
@@ -242,14 +245,10 @@ class Rescale(GroupBuild):
 
     def _task(self, group: FileSlice, name: str, after: SeenBlocks | None = None) -> EntryTask:
         metadata = self._metadata
-        partition, position, count = _where(self._old, group.file_id)
+        partition, position, count = self._placed[group.file_id]
         state = GroupState(group, metadata.blocks, metadata.committed.of_logs(group.log_files))
-        targets = tuple(self.shards.by_partition[partition])
-        return EntryTask(self._storage, state, position, count, targets, self._kept.run_prefix(name), after)
-
-    @property
-    def _old(self) -> Shards:
-        return Shards.of_groups(self._metadata.file_groups(RECORD_INDEX))
+        prefix = self._kept.run_prefix(name)
+        return EntryTask(self._storage, state, position, count, self._targets[partition], prefix, after)
 
     def _added_to(self, groups: Sequence[FileSlice]) -> Iterator[tuple[int, FileSlice]]:
         """The file groups, by number, as all their log files since the slice that was read; its base file was read.
@@ -277,15 +276,6 @@ def _cleans_of(metadata: MetadataTable) -> frozenset[str]:
     return frozenset(one.ts for one in metadata.timeline.instants if one.action is Action.CLEAN)
 
 
-def _where(shards: Shards, file_id: str) -> tuple[str | None, int, int]:
-    """The data partition of a file group (None in a global index), its position, and the number of its file groups."""
-    shard = shards.file_ids.index(file_id)
-    for partition, some in shards.by_partition.items():
-        if shard in some:
-            return partition, list(some).index(shard), len(some)
-    raise AssertionError("each shard is in one set")
-
-
 @dataclass(frozen=True, slots=True)
 class _NotedSplit:
     """A task whose base files are noted, and what it has read of the file groups of these numbers."""
@@ -308,22 +298,3 @@ def _noted_split(noted: _NotedSplit, token: str) -> tuple[list[EntriesRead], tup
     for number, read in zip(noted.numbers, reads, strict=True):
         noted.kept.save_read(number, read)
     return reads, split.bases
-
-
-@dataclass(frozen=True, slots=True)
-class _NotedEntries:
-    """A task whose runs are noted under its number."""
-
-    number: int
-    kept: Checkpoints
-    task: EntryTask
-
-    @property
-    def bytes(self) -> int:
-        return self.task.bytes
-
-
-def _noted_entries(noted: _NotedEntries, token: str) -> EntriesRead:
-    read = read_entries(noted.task, token)
-    noted.kept.save_read(noted.number, read)
-    return read

@@ -6,13 +6,12 @@ from ..base_files.slices import describe
 from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
-from ..commit.unfinished import unfinished
 from ..engine import Engine
 from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
 from ..indexing.kinds import IndexKind, asked_index, check_partitioned, check_unbuilt
-from ..indexing.publication import Behind, IndexDraft
+from ..indexing.publication import IndexDraft
 from ..indexing.shard_count import GroupSizing, PartitionSizing
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_hash import load_key_hash
@@ -115,19 +114,8 @@ def _carry_out(build: Build, run: Run[IndexRequest]) -> list[WrittenBase]:
     with run.report.phase("write shards"):
         bases = build.write_shards()
     with run.report.phase("publish"):
-        _publish(build, run)
+        publish_when_quiet(build, IndexDraft(build), run, f"publish the index {build.kind.partition}")
     return bases
-
-
-def _publish(build: Build, run: Run[IndexRequest]) -> None:
-    """Publish the index; a write that began before the index existed may not add its rows to the index, and a rollback
-    may not take the rows of an older commit out of it."""
-
-    def look_again(now: Snapshot) -> None:
-        if unfinished(now) or build.is_behind(now):
-            raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
-
-    publish_when_quiet(build, IndexDraft(build, look_again), run, f"publish the index {build.kind.partition}")
 
 
 def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:

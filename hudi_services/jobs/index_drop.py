@@ -88,9 +88,8 @@ def _drop(run: Run[IndexDropRequest], partition: str) -> None:
         _check(table, partition, _files(table, partition))
         refuse_planned_files(table, partition)
         table.check_held()
-        kept = [one for one in table.config.metadata_partitions if one != partition]
-        if len(kept) < len(table.config.metadata_partitions):
-            table.config.update(table.storage, {"hoodie.table.metadata.partitions": ",".join(kept)})
+        if partition in table.config.metadata_partitions:
+            table.config.withdraw(table.storage, partition)
         metadata = table.metadata
         definitions = dict(read_definitions(metadata)) if metadata is not None else {}
         if metadata is not None and definitions.pop(partition, None) is not None:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.times import Times
 from ..commit.transaction import Transaction
-from ..commit.unfinished import unfinished
 from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConfigError, ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
 from ..indexing.checkpoints import RESCALE_FOLDER, Checkpoints
-from ..indexing.publication import Behind, RescaleDraft
+from ..indexing.publication import RescaleDraft
 from ..indexing.rescale import Rescale
 from ..indexing.shard_count import GroupSizing, PartitionSizing, file_group_count
 from ..metadata.metadata_table import MetadataTable
@@ -164,13 +163,8 @@ def _carry_out(rescale: Rescale, run: Run[RescaleRequest]) -> None:
         rescale.read_entries()
     with run.report.phase("write shards"):
         rescale.write_shards()
-
-    def look_again(now: Snapshot) -> None:
-        if unfinished(now) or rescale.is_behind(now):
-            raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
-
     with run.report.phase("publish"):
-        publish_when_quiet(rescale, RescaleDraft(rescale, look_again), run, "publish the record index")
+        publish_when_quiet(rescale, RescaleDraft(rescale), run, "publish the record index")
 
 
 def _account(report: Report, rescale: Rescale) -> Report:

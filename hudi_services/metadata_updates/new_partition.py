@@ -71,25 +71,20 @@ def place_groups(
     storage = metadata.storage
     found = at_once(lambda target: storage.head(files[target].source), files)
     arrived = {target for target, source in zip(files, found, strict=True) if source is None}
-    _require_there(storage, {target: files[target] for target in arrived})
+    require_there(storage, {target: files[target] for target in arrived})
     folder = metadata.path(partition, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
     create_groups(storage, partition, file_ids, instant)
-    move_files(storage, {target: files[target] for target in files.keys() - arrived})
-    _require_there(storage, files)
+    at_once(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived))
+    require_there(storage, files)
 
 
-def move_files(storage: Storage, files: Mapping[str, Placed]) -> None:
-    """Move files to their paths in the metadata table. Raises LostWork when one is not there as it was written."""
-    at_once(lambda target: storage.move(files[target].source, target), sorted(files))
-    _require_there(storage, files)
-
-
-def _require_there(storage: Storage, files: Mapping[str, Placed]) -> None:
-    for target, info in zip(files, at_once(storage.head, files), strict=True):
-        if info is None or info.size != files[target].size:
-            raise LostWork(f"{storage.full_path(target)} is not there as it was written")
+def require_there(storage: Storage, files: Mapping[str, Placed]) -> None:
+    """Raise LostWork unless each file, by its path, has the size that was written."""
+    for path, info in zip(files, at_once(storage.head, files), strict=True):
+        if info is None or info.size != files[path].size:
+            raise LostWork(f"{storage.full_path(path)} is not there as it was written")
 
 
 def publish_partition(

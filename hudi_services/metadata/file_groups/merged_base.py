@@ -22,7 +22,6 @@ from ...hfile.hfile_writer import HFileStream
 from ...model import FileSlice
 from ...storage import Storage
 from ...table_config import METADATA_TABLE_FOLDER
-from ..record_index.locations import encode_location
 from ..record_index.shard_entries import LocationNumbers, ShardEntries, decode_secondary
 from ..records.codec import encode_record
 from ..records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
@@ -103,12 +102,8 @@ def _pieces(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iter
 def _locations(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
     """The entries of the record index; keys with the same location share its value."""
     numbers = LocationNumbers()
-    values = pa.array([], pa.binary())
     for entries in ShardEntries(group, numbers).read():
-        if len(numbers.locations) > len(values):
-            new = [encode_location(one, schema) for one in numbers.locations[len(values) :]]
-            values = pa.concat_arrays([values, pa.array(new, pa.binary())])
-        yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), values)
+        yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), numbers.values(schema))
 
 
 def _secondary_keys(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:

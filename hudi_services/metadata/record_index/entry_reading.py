@@ -8,7 +8,6 @@ and a later look goes on after those that an earlier one has read, as long as th
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -27,14 +26,13 @@ from ..file_groups.blocks import BlockFilter
 from ..file_groups.committed_files import CommittedFiles
 from ..file_groups.group_files import GroupFiles
 from ..file_groups.reader import FileGroupReader
-from .key_reading import LOCATIONS, KeyRunRef
+from .key_reading import KeyRunRef, location_notes
 from .locations import Location
-from .shard_entries import GONE, LocationNumbers, NumberedKeys, ShardEntries
+from .shard_entries import GONE, Hashes, LocationNumbers, NumberedKeys, ShardEntries, location_hashes
 
 _KEYS_AT_ONCE = 1 << 20
 _NOWHERE = Location("", "", 0)
 """The location in runs of deleted keys."""
-Hashes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class EntryTask:
     group: GroupState
     position: int
     count: int
-    targets: tuple[int, ...]
+    targets: Sequence[int]
     prefix: str
     after: SeenBlocks | None = None
 
@@ -133,13 +131,6 @@ def entry_hashes(keys: pa.Array, places: npt.NDArray[np.int32], locations: Hashe
     return mix(own + locations[places])
 
 
-def location_hashes(locations: Sequence[Location]) -> Hashes:
-    """A hash of each location."""
-    texts = (f"{one.partition}\n{one.file_id}\n{one.instant_millis}" for one in locations)
-    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
-    return np.array([int.from_bytes(one, "big") for one in digests], np.uint64)
-
-
 def in_pieces(parts: Iterator[NumberedKeys], rows: int) -> Iterator[NumberedKeys]:
     """The same entries in pieces of at least so many rows, but for the last."""
     held: list[NumberedKeys] = []
@@ -190,8 +181,7 @@ def _write_run(
     numbers = (np.cumsum(occurs) - 1).astype(np.int32)[entries.places + 1]
     own = [locations[place] if place != GONE else _NOWHERE for place in present.tolist()]
     shards = np.asarray(task.targets, np.int32)[positions]
-    notes = {LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in own])}
-    write_key_run(task.storage, path, shards, entries.keys.cast(pa.string()), numbers, notes)
+    write_key_run(task.storage, path, shards, entries.keys.cast(pa.string()), numbers, location_notes(own))
     hashes = entry_hashes(entries.keys, numbers, location_hashes(own))
     counts = np.bincount(positions, minlength=len(task.targets))
     sums = np.zeros(len(task.targets), np.uint64)

@@ -23,8 +23,7 @@ from .key_hash import HUDI, spread
 from .locations import Location, millis_of
 from .shards import Shards
 
-LOCATIONS = "locations"
-"""The text of a run that lists its locations."""
+_LOCATIONS = "locations"
 _KEYS_AT_ONCE = 1 << 20
 _SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
 """The most that slices which share a task have: it opens them one after the other."""
@@ -131,14 +130,14 @@ def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Lo
     numbers = [places.setdefault(location, len(places)) for _, _, location in keys]
     shards = np.array([shard for shard, _, _ in keys], np.int32)
     texts = pa.array([key for _, key, _ in keys], pa.string())
-    write_key_run(storage, path, shards, texts, np.array(numbers, np.int32), _notes(places))
+    write_key_run(storage, path, shards, texts, np.array(numbers, np.int32), location_notes(places))
     return _ref(path, shards)
 
 
 def run_locations(run: KeyRun) -> list[Location]:
     """The locations that the location numbers of a run stand for. Raises CorruptFile."""
     try:
-        return [Location(*entry) for entry in parse_json(run.notes[LOCATIONS])]
+        return [Location(*entry) for entry in parse_json(run.notes[_LOCATIONS])]
     except (KeyError, ValueError, TypeError) as e:
         raise CorruptFile(f"a run of keys does not say what its locations are: {e}") from e
 
@@ -150,12 +149,13 @@ def _write_run(task: KeyTask, path: str, pending: list[tuple[int, pa.ChunkedArra
     lengths = [len(one) for _, one in pending]
     places = np.repeat([numbers.index(number) for number, _ in pending], lengths).astype(np.int32)
     shards = np.concatenate([_shards(task, number, one) for number, one in pending])
-    write_key_run(task.storage, path, shards, keys.combine_chunks(), places, _notes(locations))
+    write_key_run(task.storage, path, shards, keys.combine_chunks(), places, location_notes(locations))
     return _ref(path, shards)
 
 
-def _notes(locations: Iterable[Location]) -> dict[str, str]:
-    return {LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
+def location_notes(locations: Iterable[Location]) -> dict[str, str]:
+    """The text of a run that lists its locations."""
+    return {_LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
 
 
 def _ref(path: str, shards: npt.NDArray[np.int32]) -> KeyRunRef:

@@ -12,7 +12,7 @@ from ...hfile.hfile_reader import HFileReader
 from ...hfile.hfile_writer import HFileStream
 from ...storage import Storage
 from ..records.keys import RECORD_INDEX
-from .entry_reading import entry_hashes, location_hashes
+from .entry_reading import entry_hashes
 from .log_writing import encoding_of
 from .shard_entries import LocationNumbers
 from .shard_keys import ShardKeys
@@ -79,7 +79,7 @@ def check_stored(storage: Storage, path: str, size: int, schema: AvroSchema, ent
         if not len(keys):
             continue
         places = numbers(values, schema, full_path)
-        own = entry_hashes(keys, places, location_hashes(numbers.locations))
+        own = entry_hashes(keys, places, numbers.hashes())
         ordered = pc.all(pc.less(keys[:-1], keys[1:])).as_py() is not False
         if not ordered or (found and keys[0].as_py() <= last):
             raise CheckFailed(f"{full_path} does not have its keys in order, each once", hint=_UNTOUCHED)

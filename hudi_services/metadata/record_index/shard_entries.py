@@ -4,6 +4,7 @@ The newest layer that has a key, or has deleted it, decides. Memory holds a few 
 current range.
 """
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +21,11 @@ from ...codecs.avro import AvroSchema
 from ..file_groups.reader import Layer
 from ..records.codec import decode_record
 from ..records.model import SecondaryRecord
-from .locations import Location, decode_locations
+from .locations import Location, decode_locations, encode_location
 
 GONE = -1
 Places = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.uint64]
 Decode = Callable[[pa.Array, AvroSchema, str], Places]
 """Takes binary values, their schema, and the path of their file; gives a number for each, GONE for a deleted value."""
 
@@ -42,16 +44,38 @@ class LocationNumbers:
 
     locations: list[Location] = field(default_factory=list)
     _numbers: dict[Location, int] = field(default_factory=dict)
+    _values: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+    _hashes: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def __call__(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         indices, found = decode_locations(values, schema, path)
         return spread([self._number(location) for location in found], indices)
+
+    def values(self, schema: AvroSchema) -> pa.Array:
+        """The encoded value of each location, always in one schema."""
+        if new := self.locations[len(self._values) :]:
+            own = pa.array([encode_location(one, schema) for one in new], pa.binary())
+            self._values = pa.concat_arrays([self._values, own])
+        return self._values
+
+    def hashes(self) -> Hashes:
+        """A hash of each location."""
+        if new := self.locations[len(self._hashes) :]:
+            self._hashes = np.concatenate([self._hashes, location_hashes(new)])
+        return self._hashes
 
     def _number(self, location: Location) -> int:
         number = self._numbers.setdefault(location, len(self.locations))
         if number == len(self.locations):
             self.locations.append(location)
         return number
+
+
+def location_hashes(locations: Sequence[Location]) -> Hashes:
+    """A hash of each location."""
+    texts = (f"{one.partition}\n{one.file_id}\n{one.instant_millis}" for one in locations)
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    return np.array([int.from_bytes(one, "big") for one in digests], np.uint64)
 
 
 def decode_secondary(values: pa.Array, schema: AvroSchema, path: str) -> Places:
