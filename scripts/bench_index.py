@@ -38,15 +38,9 @@ class Times:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Building the record index: Apache Hudi 1.2.0 against hudi-services.")
-    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
-    parser.add_argument("--rows", type=int, default=6_000_000)
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--files", type=int, default=25, help="files per partition")
-    parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
-    arguments = parser.parse_args()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    bench = Bench(arguments.folder.resolve(), arguments.memory)
+    arguments, bench = table_arguments(
+        "Building the record index: Apache Hudi 1.2.0 against hudi-services.", rows=6_000_000
+    )
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
     mine = ours(bench, table, arguments.rows)
     theirs = hudi(bench, table, arguments.rows, arguments.memory)
@@ -63,6 +57,19 @@ def main() -> None:
             f"| validate; Spark reads all twice, {how} | {seconds:.1f} | | | {checked:.1f} | {seconds / checked:.1f}x |"
         )
     look_ups(bench)
+
+
+def table_arguments(description: str, rows: int) -> tuple[argparse.Namespace, Bench]:
+    """The arguments of a bench on one table, of `rows` rows by default, and the bench in its folder."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
+    parser.add_argument("--rows", type=int, default=rows)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--files", type=int, default=25, help="files per partition")
+    parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    return arguments, Bench(arguments.folder.resolve(), arguments.memory)
 
 
 def ours(bench: Bench, table: Path, keys: int) -> Times:

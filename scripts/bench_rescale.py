@@ -4,12 +4,12 @@ The table is that of bench.py, with an index of 10 file groups, which gets 40. O
 that without starting and stopping Spark. Hudi drops the index and builds it anew in a warm session.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 from bench import ROOT, VERSION, Bench, command, job_seconds
+from bench_index import table_arguments
 
 sys.path.insert(0, str(ROOT))
 
@@ -20,15 +20,7 @@ _BOUNDS = [f"hoodie.metadata.record.index.{bound}.filegroup.count" for bound in 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="index-rescale against building the index anew.")
-    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--files", type=int, default=25, help="files per partition")
-    parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
-    arguments = parser.parse_args()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    bench = Bench(arguments.folder.resolve(), arguments.memory)
+    arguments, bench = table_arguments("index-rescale against building the index anew.", rows=10_000_000)
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
     print(f"\n{arguments.rows:,} keys, {_BEFORE} to {_AFTER} file groups; seconds\n")
     print("| | whole process | job |\n|---|---|---|")

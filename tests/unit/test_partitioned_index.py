@@ -24,6 +24,7 @@ from hudi_services.storage import Storage
 
 from ..interop.peer import index_definitions
 from ..interop.pristine import Pristine
+from .beside_builds import Meanwhile
 from .faulty_storage import FaultyStorage, Killed
 from .rides import FILTERS, create
 from .shares import places, share
@@ -149,20 +150,15 @@ def _is_valid(path: Path) -> None:
     assert report.state is RunState.COMPLETED, report.tables
 
 
-class Meanwhile(LocalEngine):
-    """Writers go on before the base files are written: also in a partition that is new."""
+def meanwhile(table: hudi_services.Table) -> Meanwhile:
+    """Also in a partition that is new."""
+    simple = {"hoodie.index.type": "SIMPLE"}
 
-    def __init__(self, table: hudi_services.Table) -> None:
-        super().__init__(1)
-        self._table, self.writes = table, 0
+    def write(number: int) -> None:
+        assert table.upsert(day_rows(50, 80 + 20 * number, ts=number, more_days=2 * number), options=simple).ok
+        assert table.delete(day_rows(5, 9), options=simple).ok
 
-    def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
-        if description in ("write the record index", "follow the table") and self.writes < 2:
-            self.writes += 1
-            new = day_rows(50, 80 + 20 * self.writes, ts=self.writes, more_days=2 * self.writes)
-            assert self._table.upsert(new, options={"hoodie.index.type": "SIMPLE"}).ok
-            assert self._table.delete(day_rows(5, 9), options={"hoodie.index.type": "SIMPLE"}).ok
-        return super().map(function, tasks, description, progress)
+    return Meanwhile(write)
 
 
 def _built(path: Path, *, resume: bool = False) -> IndexRequest:
@@ -174,7 +170,7 @@ def test_built_beside_writers_and_used(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = create(path)
     assert table.insert(day_rows(0, 90)).ok
-    engine = Meanwhile(table)
+    engine = meanwhile(table)
     index_bootstrap(_built(path), engine=engine)
     assert engine.writes == 2
     partitions = {one.partition for one in open_local(path).view.live_slices()}

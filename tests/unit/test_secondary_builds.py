@@ -16,6 +16,7 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest
 
 from ..interop.peer import index_definitions
+from .beside_builds import Meanwhile
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
 from .shares import places, share
@@ -48,19 +49,12 @@ def is_right(path: Path, partition: str = "secondary_index_text") -> None:
     assert counts[partition]["records"] > 0 and not result.tables["unsure"].num_rows
 
 
-class Meanwhile(LocalEngine):
-    """Writers go on while the index is built."""
+def meanwhile(table: hudi_services.Table) -> Meanwhile:
+    def write(number: int) -> None:
+        assert table.upsert(rows(40, 120, f"new {number}", ts=9 + number), options=_WRITES).ok
+        assert table.delete(rows(5, 9 + number), options=_WRITES).ok
 
-    def __init__(self, table: hudi_services.Table) -> None:
-        super().__init__(1)
-        self._table, self.writes = table, 0
-
-    def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
-        if description in ("write the record index", "follow the table") and self.writes < 2:
-            self.writes += 1
-            assert self._table.upsert(rows(40, 120, f"new {self.writes}", ts=9 + self.writes), options=_WRITES).ok
-            assert self._table.delete(rows(5, 9 + self.writes), options=_WRITES).ok
-        return super().map(function, tasks, description, progress)
+    return Meanwhile(write)
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -68,7 +62,7 @@ class Meanwhile(LocalEngine):
 @pytest.mark.parametrize(("index", "name"), [("secondary:text", "text"), ("secondary:by_text:text", "by_text")])
 def test_built_beside_writers_and_kept(version: int, index: str, name: str, tmp_path: Path) -> None:
     path, partition = tmp_path / "t", f"secondary_index_{name}"
-    engine = Meanwhile(made(path, version))
+    engine = meanwhile(made(path, version))
     report = index_bootstrap(wanted(path, index), engine=engine)
     assert report.state is RunState.COMPLETED and engine.writes == 2
     is_right(path, partition)
