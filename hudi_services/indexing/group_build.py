@@ -160,7 +160,7 @@ class GroupBuild(ABC):
         unfit = self._why_unfit(self.plan, metadata)
         if unfit:
             raise LostWork(unfit)
-        place_groups(metadata, self.kind.partition, self.shards.file_ids, self.plan.instant, self._files)
+        place_groups(metadata.storage, self.kind.partition, self.shards.file_ids, self.plan.instant, self._files)
 
     @property
     def _files(self) -> dict[str, Placed]:

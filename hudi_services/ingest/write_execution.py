@@ -33,7 +33,8 @@ from ..derived_indexes.secondary_index import check_columns, has_key_indexes
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
 from ..indexing.new_keys import record_shards
-from ..metadata_updates.creation import NewStatistics, create_metadata_table
+from ..metadata_updates.creation import create_metadata_table
+from ..metadata_updates.metadata_form import NewStatistics
 from ..model import FileSlice, WriteStat
 from ..options import clean_keys, commit_keys, index_keys, writing_keys
 from ..rollback.failed_writes import roll_back_failed_writes

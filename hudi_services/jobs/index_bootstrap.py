@@ -11,6 +11,7 @@ from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
 from ..indexing.kinds import IndexKind, asked_index, check_partitioned, check_unbuilt
+from ..indexing.of_files.names import are_of_files
 from ..indexing.publication import IndexDraft
 from ..indexing.shard_count import GroupSizing, PartitionSizing
 from ..metadata.metadata_table import MetadataTable
@@ -25,6 +26,7 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
+from .file_index_bootstrap import file_index_bootstrap
 from .index_leftovers import forget_builds
 from .index_publishing import publish_when_quiet
 
@@ -36,6 +38,8 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     report = Report.start(request)
     check_engine(request, engine)
     run = open_supported(request, storage, report)
+    if are_of_files(request.index):
+        return file_index_bootstrap(run, engine)
     table = run.table
     kind = asked_index(request.index, table)
     if request.partitioned:

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from typing import Protocol
 
 from ..commit.begun_rollbacks import not_yet_rolled_back
 from ..commit.conflicts import recover_hint
@@ -13,7 +14,6 @@ from ..commit.times import Times
 from ..commit.transaction import complete
 from ..commit.unfinished import unfinished
 from ..errors import ConflictError, NeedsRecovery
-from ..indexing.group_build import GroupBuild
 from ..indexing.publication import Behind
 from ..runs.request import SparkRequest
 from ..runs.run import Run
@@ -24,7 +24,15 @@ from ..waiting import Waiting
 _POLL_SECONDS = 1.0
 
 
-def publish_when_quiet(build: GroupBuild, draft: Draft, run: "Run[SparkRequest]", what: str) -> None:
+class FollowingBuild(Protocol):
+    """A build that can follow the table."""
+
+    def is_behind(self, table: Snapshot) -> bool: ...
+
+    def catch_up(self, table: Snapshot) -> None: ...
+
+
+def publish_when_quiet(build: FollowingBuild, draft: Draft, run: "Run[SparkRequest]", what: str) -> None:
     """Follow the table until, under its lock, the build lacks nothing and no write is pending; then publish `draft`.
 
     `what` says it for those who wait for the lock. Raises ConflictError or NeedsRecovery when a write stays pending for

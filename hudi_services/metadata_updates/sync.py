@@ -31,6 +31,7 @@ from ..metadata.records.keys import (
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import column_records, untold_columns
 from ..metadata.statistics.indexed_columns import (
+    NO_COLUMNS,
     IndexColumns,
     define_columns,
     index_columns,
@@ -124,7 +125,7 @@ def _records_of(metadata: MetadataTable, change: Change) -> tuple[dict[str, Sequ
     """
     metadata.look_into(metadata.partitions)
     candidates = change.new_files[0].columns if change.new_files else ()
-    indexed, added = _NOTHING, list[str]()
+    indexed, added = NO_COLUMNS, list[str]()
     if COLUMN_STATS in metadata.partitions:
         indexed = index_columns(metadata, candidates)
         added = new_index_columns(metadata, indexed, change.schema) if change.new_files else []
@@ -265,9 +266,6 @@ def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> Me
     """Roll back the delta commit of `ts` when it was begun and not completed."""
     begun = metadata.timeline.find(ts, Action.DELTA_COMMIT)
     return metadata if begun is None or begun.is_completed else undo(metadata, begun, times(), times)
-
-
-_NOTHING = IndexColumns(frozenset(), typed=False)
 
 
 def _require_supported(metadata: MetadataTable) -> None:

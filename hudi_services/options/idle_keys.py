@@ -250,8 +250,8 @@ hoodie.metadata.auto.initialize hoodie.metadata.write.concurrency.mode
 """,
     "No index is made or deleted by the way: see `hoodie.metadata.record.index.enable`.": """
 hoodie.metadata.auto.delete.partitions hoodie.metadata.index.async
-hoodie.metadata.index.bloom.filter.column.list hoodie.metadata.index.bloom.filter.file.group.count
-hoodie.metadata.index.check.timeout.seconds hoodie.metadata.index.expression.file.group.count
+hoodie.metadata.index.bloom.filter.column.list
+hoodie.metadata.index.check.timeout.seconds
 hoodie.metadata.record.level.index.defer.init
 """,
     "It is about the form of the metadata table's files, which readers take in every form.": """

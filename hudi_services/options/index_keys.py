@@ -69,6 +69,18 @@ RECORD_INDEX_GROUP_BYTES = RECORD_INDEX(
     phase=_ADVISED,
     in_table=between(1 << 20, 1 << 40),
 )
+BLOOM_FILTER_GROUPS = RECORD_INDEX(
+    "hoodie.metadata.index.bloom.filter.file.group.count",
+    4,
+    "The file groups of a new index of bloom filters.",
+    parse=integer(1, 1_000),
+)
+EXPRESSION_INDEX_GROUPS = RECORD_INDEX(
+    "hoodie.metadata.index.expression.file.group.count",
+    2,
+    "The file groups of a new expression index.",
+    parse=integer(1, 1_000),
+)
 INDEX_HASH = RECORD_INDEX(
     "hudi.services.index.hash",
     "hudi",

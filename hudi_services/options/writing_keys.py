@@ -14,6 +14,8 @@ _MOST_BYTES = 8 << 30
 """Of a file that a table may ask for itself."""
 
 WRITING = Section("Writing rows", Phase.INGEST, ANY_VALUE)
+_AND_INDEX = Phase.INGEST | Phase.INDEX
+"""A new metadata table is made by a write, or built for a table that is there."""
 MAX_FILE_BYTES = WRITING(
     "hoodie.parquet.max.file.size",
     120 * MIB,
@@ -273,6 +275,7 @@ COLUMN_STATS_COLUMNS = WRITING(
     "hoodie.metadata.index.column.stats.column.list",
     NO_NAMES,
     "The columns with statistics in a new metadata table; when empty, the first columns.",
+    phase=_AND_INDEX,
     in_table=NEVER,
 )
 COLUMN_STATS_MOST = WRITING(
@@ -280,6 +283,7 @@ COLUMN_STATS_MOST = WRITING(
     32,
     "How many columns have statistics in a new metadata table, when they are not listed.",
     parse=integer(1),
+    phase=_AND_INDEX,
     in_table=NEVER,
 )
 COLUMN_STATS_GROUPS = WRITING(
@@ -287,6 +291,7 @@ COLUMN_STATS_GROUPS = WRITING(
     2,
     "The file groups of the column statistics in a new metadata table.",
     parse=integer(1, 1_000),
+    phase=_AND_INDEX,
     in_table=NEVER,
 )
 PARTITION_STATS_ENABLE = WRITING(
@@ -294,6 +299,7 @@ PARTITION_STATS_ENABLE = WRITING(
     True,
     "Whether a new metadata table with column statistics has partition statistics, too, from table version 8 on; the "
     "writers of Hudi 1.1 and later add them.",
+    phase=_AND_INDEX,
     in_table=NEVER,
 )
 PARTITION_STATS_GROUPS = WRITING(
@@ -301,6 +307,7 @@ PARTITION_STATS_GROUPS = WRITING(
     1,
     "The file groups of the partition statistics in a new metadata table.",
     parse=integer(1, 1_000),
+    phase=_AND_INDEX,
     in_table=NEVER,
 )
 TABLE_SERVICES = WRITING(

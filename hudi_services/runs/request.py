@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ..indexing.of_files.names import are_of_files
 from ..options import Options
 from ..options.option import Phase
 from ..table.support import Operation
@@ -229,13 +230,18 @@ class IndexRequest(IndexBuildRequest):
         "--index",
         default="record",
         metavar="INDEX",
-        help="The index to build: record, secondary:COLUMN or secondary:NAME:COLUMN.",
+        help="The index to build: record, secondary:COLUMN or secondary:NAME:COLUMN; files,column_stats for a table "
+        "without a metadata table; partition_stats, bloom_filters, or expression:NAME:FUNCTION(COLUMN).",
     )
     partitioned: bool = flag(
         "--partitioned",
         default=False,
         help="Build an index of each partition, for Hudi 1.1 and later, in place of one of the whole table.",
     )
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (Operation.INDEX_FILES if are_of_files(self.index) else Operation.INDEX_BOOTSTRAP,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,6 +177,24 @@ class FileLedger:
                 self._names[ts], self.unreadable[ts] = None, error.message
         return self._names[ts]
 
+    def changes(self, instant: Instant) -> frozenset[str] | None:
+        """The partitions in which an instant changes files; None when it does not tell."""
+        kind = KINDS[instant.action]
+        try:
+            if kind.cleans is not None:
+                plan = kind.cleans(self.timeline, instant)
+                return frozenset((*plan.files, *plan.partitions_to_delete))
+            if not instant.is_completed:
+                return None if kind.undoes is not None or kind.cancels else frozenset()
+            if kind.undid is not None:
+                return frozenset(kind.undid(self.timeline, instant).partitions)
+            if not instant.action.writes_data:
+                return None if kind.cancels else frozenset()
+            commit = self.timeline.read_commit(instant)
+        except (CorruptFile, NotFound):
+            return None
+        return frozenset((*commit.stats, *(commit.replaced or ()))) if commit.stats or commit.replaced else None
+
     @cached_property
     def planned(self) -> frozenset[FileName]:
         """The files that pending plans read."""

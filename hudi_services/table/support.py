@@ -30,6 +30,8 @@ class Operation(Enum):
     CLEAN = "clean"
     ARCHIVE = "archive"
     INDEX_BOOTSTRAP = "index-bootstrap"
+    INDEX_FILES = "index-bootstrap --index files"
+    """Also other indexes that have records of files, not of keys."""
     INDEX_RESCALE = "index-rescale"
     INDEX_DROP = "index-drop"
     INDEX_LOOKUP = "index-lookup"
@@ -276,7 +278,7 @@ FEATURES = (
         _no_metadata_table,
         _BUILDS_INDEX | {Operation.INDEX_RESCALE, Operation.INDEX_DROP},
         "which the record index is a part of",
-        "set hoodie.metadata.enable=true in a writer of Apache Hudi: its next write builds the metadata table",
+        "build it first: hudi-services index-bootstrap --index files,column_stats",
     ),
     Feature(
         "record indexes of tables without meta fields",

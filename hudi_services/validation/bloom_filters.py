@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from ..file_records.expected_state import ExpectedState
+from ..file_records.footers import Described, digest, read_bloom
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import BLOOM_FILTERS, bloom_filter_key
 from ..metadata.records.model import BloomRecord
 from ..model import BaseFile
-from .expected_state import ExpectedState
-from .footers import Described, digest, read_bloom
 from .model import Difference, DifferenceKind, Severity
 
 

@@ -11,6 +11,10 @@ from typing import Protocol
 
 from ..derived_indexes.expression_index.index import Computation
 from ..errors import CorruptFile
+from ..file_records.doubts import Doubt
+from ..file_records.expected_state import ExpectedState
+from ..file_records.footers import Broken, Described, FileSource, FooterReader
+from ..file_records.members import Member, members_of
 from ..metadata.file_groups.committed_files import REBUILD_HINT, DamagedLog
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import (
@@ -21,22 +25,20 @@ from ..metadata.records.keys import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from ..model import BaseFile, DataFile, FileSlice, LogFile
+from ..metadata.statistics.indexed_columns import NO_COLUMNS, index_columns
+from ..model import LogFile
 from ..snapshot import Snapshot
-from ..table.partitions import ListedFiles
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
-from .expected_state import ExpectedState
 from .expression_indexes import (
     ExpressionBloomsCheck,
     ExpressionCheck,
     ExpressionRangesCheck,
 )
 from .files import FilesCheck
-from .footers import Broken, Described, FooterReader, Member
 from .key_index import KeyIndexCheck
-from .model import Difference, DifferenceKind, Doubt, Finding, Unsure, ValidationFindings
+from .model import Difference, DifferenceKind, Finding, Unsure, ValidationFindings
 from .partition_stats import PartitionStatsCheck
 from .record_index import RecordIndexCheck
 from .secondary_index import SecondaryIndexCheck
@@ -127,7 +129,7 @@ def _look(
     hidden = [one for one in findings.unsure if one.reason is Doubt.HIDDEN]
     # The keys of hidden files are in the indexes; it is unknown whether they should be.
     findings.add(replace(one, index=name) for name in key_checks for one in hidden)
-    members = _members(table, listing.committed)
+    members = members_of(table.view, listing.committed)
     if not checks:
         # Of log files, each block is looked at.
         members = [one for one in members if isinstance(one.file, LogFile)]
@@ -195,28 +197,12 @@ def _batches(
     metadata: MetadataTable, members: Sequence[Member], progress: Callable[[int, int], None]
 ) -> Iterator[list[Described | Broken]]:
     """The descriptions of files by their footers and log blocks, in batches."""
-    footers = FooterReader(metadata)
+    source = FileSource.of(metadata.storage, metadata.slices, metadata.table_config, metadata.data_timeline)
+    has_statistics = COLUMN_STATS in metadata.table_config.metadata_partitions
+    footers = FooterReader(
+        source, partial(index_columns, metadata) if has_statistics else lambda candidates: NO_COLUMNS
+    )
     for start in range(0, len(members), _FILES_IN_MEMORY):
         batch = members[start : start + _FILES_IN_MEMORY]
         yield footers.read(batch)
         progress(start + len(batch), len(members))
-
-
-def _members(table: Snapshot, committed: Mapping[str, Sequence[DataFile]]) -> list[Member]:
-    """Each file with its slice."""
-    names = {partition: {file.name: file.size for file in files} for partition, files in committed.items()}
-    view = table.view.of_files(ListedFiles(names))
-    found: list[Member] = []
-    for partition in view.partitions():
-        known = {
-            file.name: one for slices in view.all_slices(partition).values() for one in slices for file in one.files
-        }
-        live = {file.name: one for one in view.latest_slices(partition) for file in one.files}
-        for file in committed[partition]:
-            one = live.get(file.name, known.get(file.name))
-            if one is None and isinstance(file, BaseFile):
-                # Of two base files of one instant, the view shows one.
-                one = FileSlice.of_base(file)
-            if one is not None:
-                found.append(Member(file, one, file.name in live))
-    return found

@@ -9,6 +9,9 @@ and later releases those with deletes alone, when it builds the index.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..file_records.doubts import Doubt
+from ..file_records.expected_state import ExpectedState
+from ..file_records.footers import Described
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import COLUMN_STATS, PARTITION_STATS, column_stats_prefix
 from ..metadata.records.model import StatsRecord
@@ -16,9 +19,7 @@ from ..metadata.statistics.column_stats import Side, counts, holds_bound, holds_
 from ..metadata.statistics.text_ranges import as_told
 from ..model import LogFile
 from .causes import cause_of_range
-from .expected_state import ExpectedState
-from .footers import Described
-from .model import Difference, DifferenceKind, Doubt, Finding, Severity, Unsure
+from .model import Difference, DifferenceKind, Finding, Severity, Unsure
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
 """The length of the column's part at the start of a key; the rest is the file's part, as in its bloom filter's key."""

@@ -16,6 +16,9 @@ from ..derived_indexes.expression_index.expressions import as_texts
 from ..derived_indexes.expression_index.file_records import ExpressionTask, expression_records, expression_values
 from ..derived_indexes.expression_index.index import Computation, ExpressionRecord
 from ..errors import NotFound, UnsupportedTable
+from ..file_records.doubts import Doubt
+from ..file_records.expected_state import ExpectedState
+from ..file_records.footers import Described
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expression_range_key
 from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
@@ -29,9 +32,7 @@ from .column_stats import (
     told_counts,
     told_range,
 )
-from .expected_state import ExpectedState
-from .footers import Described
-from .model import Difference, DifferenceKind, Doubt, Finding, Severity, Unsure
+from .model import Difference, DifferenceKind, Finding, Severity, Unsure
 
 _FILES_AT_ONCE = 4
 """Each file has a row group of the column in memory."""

@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ..file_names import parse_data_file
+from ..file_records.doubts import Doubt
+from ..file_records.expected_state import ExpectedState
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from ..model import DataFile
 from ..table.view import CHANGE_DATA
-from .expected_state import ExpectedState
-from .model import Difference, DifferenceKind, Doubt, Finding, Unsure
+from .model import Difference, DifferenceKind, Finding, Unsure
 
 _GONE = FileEntry(0, deleted=True)
 _MISSING = "no file of the partition is stored, although commits list files in it"

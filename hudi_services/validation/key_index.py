@@ -9,14 +9,15 @@ import pyarrow as pa
 
 from ..codecs.avro import AvroSchema
 from ..errors import CorruptFile, UnsupportedTable
+from ..file_records.doubts import Doubt
+from ..file_records.footers import Described
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_entries import Places, ShardEntries
 from ..metadata.record_index.shards import Shards
 from ..model import FileSlice
 from ..table.view import FileGroupId
-from .footers import Described
 from .key_sets import Comparison, Mismatch, Part, PlacedKeys, compare, compare_keys
-from .model import Difference, Doubt, Finding, Unsure
+from .model import Difference, Finding, Unsure
 
 Progress = Callable[[int, int], None]
 

@@ -10,6 +10,8 @@ V2) yet: filters on byte arrays fail with 1.2.0 (ClassCastException). There eith
 
 from collections.abc import Iterator, Sequence
 
+from ..file_records.expected_state import ExpectedState
+from ..file_records.footers import Described
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord, merge_records
@@ -17,8 +19,6 @@ from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls,
 from ..metadata.statistics.indexed_columns import typed_among
 from .causes import cause_of_range
 from .column_stats import told_range
-from .expected_state import ExpectedState
-from .footers import Described
 from .model import Difference, DifferenceKind
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..derived_indexes.secondary_index import NULL_VALUE, SecondaryPairs, UnknownTexts, secondary_index
+from ..file_records.doubts import Doubt
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.shard_entries import Places, decode_secondary
 from ..metadata.record_index.shards import Shards
@@ -16,7 +17,7 @@ from ..metadata.records.model import SecondaryRecord
 from ..model import FileSlice
 from .key_index import KeyIndexCheck, Progress, Unjudged
 from .key_sets import Mismatch, PlacedKeys
-from .model import Difference, DifferenceKind, Doubt, Severity
+from .model import Difference, DifferenceKind, Severity
 
 _THERE = 0
 """The only place that a pair can have."""

@@ -10,7 +10,7 @@ import pytest
 from hudi_services.derived_indexes.expression_index.expressions import compile_expression
 from hudi_services.derived_indexes.expression_index.time_functions import Zone
 
-from ..unit.expression_samples import CALLS, samples
+from ..unit.expression_samples import CALLS, EXPRESSIONS_HERE, samples
 from . import ours
 from .conftest import Tables
 from .peer import Peer, table_properties
@@ -107,6 +107,21 @@ def test_indexes_stay_true(peer: Peer, known: Pristine, table: Tables) -> None:
     _queries_are_right(peer, path)
     listed = table_properties(path)["hoodie.table.metadata.partitions"].split(",")
     assert {f"expr_index_{name}" for name in EXPRESSIONS} <= set(listed)
+    _are_what_hudi_builds(peer, path)
+
+
+@pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.deep
+def test_built_here(peer: Peer, known: Pristine, table: Tables) -> None:
+    """As `index-drop` and `index-bootstrap` leave them, Hudi uses them, keeps them, and builds the same."""
+    path, rows = table("expressions"), known.rows("expressions")
+    zone = {"spark.sql.session.timeZone": "UTC"}
+    for index, text in EXPRESSIONS_HERE.items():
+        ours.run("index-drop", path, "--index", index).ok()
+        ours.run("index-bootstrap", path, "--index", text, options=zone).ok()
+    _queries_are_right(peer, path)
+    peer.upsert(path, newer(rows.sort_by("id").slice(0, 15)), **_COMPACT)
+    _queries_are_right(peer, path)
     _are_what_hudi_builds(peer, path)
 
 

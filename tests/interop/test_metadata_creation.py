@@ -1,5 +1,6 @@
 """Metadata tables that we create: they are those of real Hudi, which then writes into them, reads and compacts them."""
 
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,8 @@ import hudi_services
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.commit.times import Times
 from hudi_services.metadata.records.keys import FILES
-from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
+from hudi_services.metadata_updates.creation import create_metadata_table
+from hudi_services.metadata_updates.metadata_form import NewStatistics
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
@@ -19,6 +21,7 @@ from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 from ..unit.faulty_storage import FaultyStorage, Killed
 from ..unit.metadata_tables import open_metadata
 from ..unit.tables import open_local
+from . import ours
 from .mdt_check import check_metadata
 from .peer import Peer, index_definitions
 from .reading import METADATA_OFF, METADATA_ON
@@ -172,6 +175,40 @@ def test_hudi_goes_on(peer: Peer, tmp_path: Path, shape: str) -> None:
     assert len([*(path / ".hoodie/metadata/.hoodie").rglob("*.commit")]) == 1
     _is_true(peer, path, 95)
     assert (_properties(path), index_definitions(path)) == (made, definitions)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_a_table_with_history_gets_one(peer: Peer, tmp_path: Path, shape: str) -> None:
+    """Built from files and log files of commits without it, it is what Hudi's next writer makes, and Hudi goes on."""
+    options, path, theirs = _options(_SHAPES[shape]), tmp_path / "ours", tmp_path / "theirs"
+    newer = {**TRIP, "ts": "id * 10 + 5", "qty": "1000 + id"}
+    for operation, rows, columns in (("insert", (0, 60), TRIP), ("upsert", (40, 70), newer)):
+        _write(peer, path, {**options, **METADATA_OFF}, operation, rows, columns)
+    assert FILES not in open_local(path).config.metadata_partitions
+    shutil.copytree(path, theirs)
+    index = "files" if peer.version == "0.15.0" else "files,column_stats"
+    ours.run("index-bootstrap", path, "--index", index).ok()
+    _is_true(peer, path, 70)
+    assert not [*(path / ".hoodie/metadata/.hoodie").rglob("*.commit")]
+    latest = {**TRIP, "ts": "id * 10 + 6", "qty": "2000 + id"}
+    for table in (path, theirs):
+        _write(peer, table, options, "upsert", (65, 90), latest)
+    assert _without_names(_properties(path)) == _without_names(_properties(theirs))
+    assert index_definitions(path) == index_definitions(theirs)
+    _is_true(peer, path, 90)
+    _write(peer, path, {**options, **_COMPACT}, "upsert", (85, 95), {**latest, "ts": "id * 10 + 7"})
+    assert len([*(path / ".hoodie/metadata/.hoodie").rglob("*.commit")]) == 1
+    _is_true(peer, path, 95)
+    # As the report says.
+    _write(peer, path, {**options, **METADATA_OFF}, "upsert", (94, 96), latest)
+    assert not (path / ".hoodie/metadata").exists()
+    assert FILES not in open_local(path).config.metadata_partitions
+
+
+def _without_names(properties: tuple[dict[str, str], ...]) -> list[dict[str, str]]:
+    """Without what differs between any two tables."""
+    return [{key: text for key, text in one.items() if not key.endswith("checksum")} for one in properties]
 
 
 def _is_true(peer: Peer, path: Path, rows: int) -> None:

@@ -85,3 +85,11 @@ def samples(zone: str, count: int = 1500) -> pa.Table:
             "text": pa.array(texts, pa.string()),
         }
     )
+
+
+EXPRESSIONS_HERE = {
+    "expr_index_by_day": "expression:by_day:from_unixtime(ts, format=yyyy-MM-dd)",
+    "expr_index_by_date": "expression:by_date:column_stats:to_date( at )",
+    "expr_index_lowered": "expression:lowered:bloom_filters:lower(name, numentries='1000')",
+}
+"""The expression indexes of the table `expressions`, as --index of this program names them."""

@@ -10,12 +10,12 @@ import pytest
 from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
+from hudi_services.file_records.doubts import Doubt
 from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.options import resolve
 from hudi_services.runs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.timeline.instant import Action
-from hudi_services.validation.model import Doubt
 
 from .metadata_tables import compact
 from .repairs import P, both

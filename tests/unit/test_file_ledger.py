@@ -22,6 +22,7 @@ from hudi_services.codecs.rollback_plan import (
 from hudi_services.commit.newest_files import check_superseded
 from hudi_services.errors import CheckFailed, CorruptFile
 from hudi_services.file_names import base_file_name
+from hudi_services.file_records.expected_state import ExpectedState
 from hudi_services.model import CommitMetadata, WriteStat, path_in
 from hudi_services.options import resolve
 from hudi_services.orphan_files.find import find_orphan_files
@@ -32,7 +33,6 @@ from hudi_services.table.file_ledger import KINDS, ActionEffect, FileLedger, Fil
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.timeline.layout import layout_for
-from hudi_services.validation.expected_state import ExpectedState
 from hudi_services.versions import VERSIONS
 
 from .tables import open_local, unpack
@@ -178,7 +178,7 @@ FACTS = r"\b(Action\.|read_(savepoint|cleaner_plan|rollback|rollback_plan|plan|r
 JUDGES = (
     "commit/newest_files",
     "orphan_files/known_files",
-    "validation/expected_state",
+    "file_records/expected_state",
     "cleaning/choice",
     "table/view",
     "table/facts",

@@ -45,7 +45,7 @@ ROWS = [
     {"merging"},
     {"metadata"},
     {"snapshot", "derived_indexes"},
-    {"metadata_updates"},
+    {"metadata_updates", "file_records"},
     {"commit", "engine"},
     {"rollback"},
     {"attempts", "rows"},

@@ -11,6 +11,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.file_names import log_file_name
+from hudi_services.file_records.doubts import Doubt
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
@@ -27,7 +28,7 @@ from hudi_services.runs.report import CheckResult, Report
 from hudi_services.runs.report import RunState as Outcome
 from hudi_services.runs.request import LookupRequest, Mode
 from hudi_services.timeline.instant import Action
-from hudi_services.validation.model import DifferenceKind, Doubt
+from hudi_services.validation.model import DifferenceKind
 
 from . import histories
 from .corruptions import GONE, metadata_of, write_own

@@ -14,8 +14,9 @@ from hudi_services.errors import ConflictError, CorruptFile, UnsupportedTable
 from hudi_services.metadata.records.keys import ALL_PARTITIONS_KEY, FILES
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.metadata.statistics.indexed_columns import described_columns, index_columns
-from hudi_services.metadata_updates.creation import NewStatistics, create_metadata_table
+from hudi_services.metadata_updates.creation import create_metadata_table
 from hudi_services.metadata_updates.delta_commit import write_delta_commit
+from hudi_services.metadata_updates.metadata_form import NewStatistics
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage

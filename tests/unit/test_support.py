@@ -171,6 +171,7 @@ def test_requests_name_their_operations() -> None:
         ValidateRequest(**common),
         RecoverRequest(**common),
         IndexRequest(**common),
+        IndexRequest(index="files", **common),
         RescaleRequest(**common),
         IndexDropRequest(index="record", **common),
         LookupRequest(keys=None, **common),

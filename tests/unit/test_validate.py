@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from hudi_services.codecs.clean_plan import (
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone, UnsupportedTable
 from hudi_services.file_names import parse_base_file
+from hudi_services.file_records.doubts import Doubt
+from hudi_services.file_records.expected_state import ExpectedState
+from hudi_services.file_records.footers import Described, FileSource, FooterReader
+from hudi_services.file_records.members import Member
 from hudi_services.jobs import clean, validate
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.rollback import rollback
@@ -35,6 +40,7 @@ from hudi_services.metadata.records.keys import (
     column_stats_key,
 )
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.metadata.statistics.indexed_columns import index_columns
 from hudi_services.metadata.statistics.values import wrap
 from hudi_services.model import CommitMetadata, FileSlice
 from hudi_services.options import resolve
@@ -50,9 +56,7 @@ from hudi_services.stores.local import LocalStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
-from hudi_services.validation.expected_state import ExpectedState
-from hudi_services.validation.footers import Described, FooterReader, Member
-from hudi_services.validation.model import DifferenceKind, Doubt, Severity
+from hudi_services.validation.model import DifferenceKind, Severity
 
 from .corruptions import (
     DEAD,
@@ -621,7 +625,9 @@ def test_a_file_without_rows_has_no_statistics(tmp_path: Path) -> None:
     name = f"{DEAD.partition('_')[0]}_0-0-0_20260101000000000.parquet"
     pq.ParquetWriter(path / P / name, pq.read_schema(full)).close()
     files = [parse_base_file(P, one.name, one.stat().st_size) for one in (full, path / P / name)]
-    read = FooterReader(metadata_of(open_local(path))).read(
+    table = open_local(path)
+    source = FileSource.of(table.storage, table.slices, table.config, table.timeline)
+    read = FooterReader(source, partial(index_columns, metadata_of(table))).read(
         [Member(file, FileSlice.of_base(file), True) for file in files if file]
     )
     assert [(one.row_groups, len(one.records)) for one in read if isinstance(one, Described)] == [(1, 10), (0, 0)]

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from hudi_services.file_records.footers import Described
+from hudi_services.file_records.members import Member
 from hudi_services.metadata.records.model import RecordType, StatsRecord
 from hudi_services.metadata.statistics.text_ranges import as_told, in_both_orders
 from hudi_services.model import BaseFile, FileSlice
 from hudi_services.schema.column_type import ColumnType, Kind
 from hudi_services.validation import causes
 from hudi_services.validation.column_stats import _compare
-from hudi_services.validation.footers import Described, Member
 
 FILE = BaseFile("p", "f.parquet", "f", "0-0-0", "20260101000000000", 1)
 

@@ -51,6 +51,17 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
     return tuple(_index(name, definitions.get(name), partial(is_typed, metadata)) for name in names)
 
 
+def defined_index(metadata: MetadataTable, name: str, definition: Mapping[str, Any]) -> ExpressionIndex:
+    """The expression index of the metadata partition `name`, by its definition.
+
+    Raises UnsupportedTable for a definition of an unknown kind.
+    """
+    # As above.
+    from ...metadata.statistics.indexed_columns import is_typed
+
+    return _index(name, definition, partial(is_typed, metadata))
+
+
 def _index(
     name: str, definition: Mapping[str, Any] | None, is_typed: Callable[[Mapping[str, Any]], bool]
 ) -> ExpressionIndex:

@@ -39,6 +39,9 @@ class IndexColumns:
     typed: bool
 
 
+NO_COLUMNS = IndexColumns(frozenset(), typed=False)
+
+
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
     """The columns to record of files that have the columns `candidates`, in schema order. Raises CorruptFile."""
     definition = read_definitions(metadata).get(COLUMN_STATS) or {}

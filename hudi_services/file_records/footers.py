@@ -5,20 +5,24 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base_files.new_file import NewFile
 from ..base_files.slices import SliceFacts, SliceSource
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..metadata.bloom_filters import bloom_record
-from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import column_records, is_exact, untold_columns
-from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
+from ..metadata.statistics.indexed_columns import IndexColumns
 from ..model import BaseFile, DataFile, FileSlice, LogFile
-from .model import Doubt
+from ..parquet.chunk_stats import ColumnStats
+from ..storage import Storage
+from ..table_config import TableConfig
+from ..timeline.active import Timeline
+from .doubts import Doubt
+from .members import Member
 
 if TYPE_CHECKING:
     from ..merging.log_contents import LogContent
@@ -29,13 +33,32 @@ _VALUES_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A data file and the slice that it belongs to."""
+class FileSource:
+    """Where the files of a table are read. A plain value, which is sent to the executors."""
 
-    file: DataFile
-    slice: FileSlice
-    is_live: bool
-    """Whether readers see the slice: it is the newest one of a file group that was not replaced."""
+    storage: Storage
+    slices: SliceSource
+    counts: Callable[[str], bool]
+    """Whether blocks of log files of an instant are read."""
+    dropped: frozenset[str]
+    """Partition columns that the files lack."""
+
+    @classmethod
+    def of(cls, storage: Storage, slices: SliceSource, config: TableConfig, timeline: Timeline) -> "FileSource":
+        return cls(storage, slices, _counts(config, timeline), frozenset(config.dropped_columns))
+
+
+def _counts(config: TableConfig, timeline: Timeline) -> Callable[[str], bool]:
+    if not config.is_merge_on_read:
+        return _every_block
+    # Only here: tables without log files start without the code that merges them.
+    from ..merging.counted_instants import counted_instants
+
+    return counted_instants(config, timeline)
+
+
+def _every_block(instant: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +138,11 @@ class _Read:
 
 
 class FooterReader:
-    """Reads footers for the indexes of one metadata table."""
+    """Reads footers; `choose` gives the indexed columns of files that have the columns it is called with."""
 
-    def __init__(self, metadata: MetadataTable) -> None:
-        self._metadata = metadata
+    def __init__(self, source: FileSource, choose: Callable[[Sequence[ColumnStats]], IndexColumns]) -> None:
+        self._source = source
+        self._choose = choose
         self._indexed: IndexColumns | None = None
 
     def read(self, members: Sequence[Member]) -> list[Described | Broken]:
@@ -135,7 +159,7 @@ class FooterReader:
         try:
             if isinstance(file, LogFile):
                 return self._logs(member) if file == member.slice.log_files[0] else ()
-            return [self._metadata.slices.facts(FileSlice.of_base(file), partial(_of_facts, member))]
+            return [self._source.slices.facts(FileSlice.of_base(file), partial(_of_facts, member))]
         except NotFound:
             return ()
         except CorruptFile:
@@ -148,7 +172,7 @@ class FooterReader:
 
         return [
             self._of_log(replace(member, file=one.file), one)
-            for one in log_contents(self._metadata.storage, member.slice, self._counts)
+            for one in log_contents(self._source.storage, member.slice, self._source.counts)
         ]
 
     def _of_log(self, member: Member, content: "LogContent") -> _Read | Broken:
@@ -162,13 +186,6 @@ class FooterReader:
         except UnsupportedTable:
             return Broken(member)
         return _Read(member, int(content.has_records), stats, None, log=content)
-
-    @cached_property
-    def _counts(self) -> Callable[[str], bool]:
-        """Whether blocks of an instant are read."""
-        from ..merging.counted_instants import counted_instants
-
-        return counted_instants(self._metadata.table_config, self._metadata.data_timeline)
 
     def _described(self, read: _Read | Broken) -> Described | Broken | None:
         if isinstance(read, Broken):
@@ -189,21 +206,19 @@ class FooterReader:
     def _with_log_values(self, read: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
         if not log.has_records:
             return read
-        return replace(read, stats=replace(read.stats, columns=log.statistics(self._metadata.storage, columns)))
+        return replace(read, stats=replace(read.stats, columns=log.statistics(self._source.storage, columns)))
 
     def _with_values(self, read: _Read, columns: frozenset[str]) -> _Read:
         assert isinstance(read.member.file, BaseFile), "the values of log files are read by their blocks"
-        reader = self._metadata.slices.open(FileSlice.of_base(read.member.file))
+        reader = self._source.slices.open(FileSlice.of_base(read.member.file))
         stats = replace(read.stats, columns=reader.column_stats(complete=columns))
         return replace(read, stats=stats, from_values=columns)
 
     def _columns(self, files: Sequence[NewFile]) -> IndexColumns:
-        if COLUMN_STATS not in self._metadata.table_config.metadata_partitions:
-            return IndexColumns(frozenset(), typed=False)
         candidates = {stats.column: stats for file in files for stats in file.columns}
-        found = index_columns(self._metadata, list(candidates.values()))
+        found = self._choose(list(candidates.values()))
         # Readers take partition columns that files lack from the path, and some writers record them all the same.
-        return replace(found, columns=found.columns.difference(self._metadata.table_config.dropped_columns))
+        return replace(found, columns=found.columns.difference(self._source.dropped))
 
 
 def read_bloom(source: SliceSource, file: BaseFile) -> BloomRecord | None:

@@ -10,20 +10,21 @@ from ..metadata.records.keys import bloom_filter_key
 from ..model import DataFile, LogFile
 from ..snapshot import Snapshot
 from ..table.partitions import Files, StorageLister
-from .model import Doubt
+from .doubts import Doubt
 
 
 class ExpectedState:
     """The expected state of `table`. Lists storage after `table` was opened: a write that begins later is not on the
     timeline of `table`, so that its files do not count as committed."""
 
-    def __init__(self, table: Snapshot, *, drop_missing: bool = False) -> None:
-        """List all partitions. `drop_missing`: a partition without any file counts as deleted, despite the timeline."""
+    def __init__(self, table: Snapshot, *, drop_missing: bool = False, only: Collection[str] | None = None) -> None:
+        """List all partitions, or `only` some. `drop_missing`: a partition without any file counts as deleted, despite
+        the timeline."""
         self._table = table
         self._drop_missing = drop_missing
         self._missing: set[tuple[str, str]] = set()
         self._lister = StorageLister(table.storage)
-        self.partitions = frozenset(self._lister.partitions())
+        self.partitions = frozenset(self._lister.partitions() if only is None else only)
         """Folders with a partition metafile."""
         self._ledger = table.ledger
 
@@ -31,6 +32,22 @@ class ExpectedState:
         """All base and log files of a partition, committed or not."""
         stored = self._lister.files(partition)
         return {name: size for name, size in stored.items() if parse_data_file(partition, name, size) is not None}
+
+    def committed(self, partition: str) -> Files:
+        """The files of a partition that readers without a metadata table may open, and that a new one is to list.
+
+        A file of which the timeline tells nothing any more is one of them, as for Hudi. What a pending clean or
+        rollback deletes is none.
+        """
+        found = {}
+        for name, size in self.files(partition).items():
+            file = parse_data_file(partition, name, size)
+            if file is None or self.is_going(partition, name) or not self.is_committed(file):
+                continue
+            # Of a log file that is named after its slice, readers leave out the blocks that do not count.
+            if self._is_of_slice(file) or self.must_be_listed(file) is not False:
+                found[name] = size
+        return found
 
     def is_committed(self, file: DataFile) -> bool:
         """Whether the instant in the name of the file is completed; a pending compaction names log files, too."""
