@@ -24,6 +24,7 @@ class ClusteringReason(enum.Enum):
     LARGER_THAN_BUDGET = "larger than the bytes of one plan"
     BUDGET = "beyond the bytes of one plan"
     UNFIT = "cannot be rewritten"
+    BUCKET_FITS = "a bucket that is neither to be split nor to be merged"
     GROUP_CAP = "beyond the largest number of groups"
 
 

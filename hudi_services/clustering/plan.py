@@ -7,6 +7,7 @@ from functools import partial
 
 from .._version import __version__
 from ..base_files.slices import RECORD_KEY
+from ..bucket_index.signs import has_rings
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..commit.conflicts import touched_groups
@@ -14,6 +15,7 @@ from ..concurrency import at_once
 from ..errors import ConfigError, HudiServicesError
 from ..model import FileSlice
 from ..options import Options, clustering_keys, computed, settings, value_of
+from ..options.clustering_keys import BUCKET_EXECUTIONS
 from ..options.value_types import is_code
 from ..rewriting.execution_strategies import EXECUTIONS, execution_called
 from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
@@ -22,6 +24,7 @@ from ..rows.sort_order import SortColumn, parse_sort_columns, to_strategy_params
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
+from .bucket_plan import BucketRules, PlannedBuckets, select_buckets, why_no_buckets
 from .eligibility import ClusteringReason, Eligibility
 from .partitions import ClusteredPartitionRules, select_partitions
 from .planned_slices import OWN_EXECUTION, PLANNED_BY
@@ -62,6 +65,8 @@ class PlanRules:
     after: str = value_of(clustering_keys.EARLIEST_COMMIT)
     seed: int = value_of(clustering_keys.PLAN_SEED)
     options: Mapping[str, str] = computed(Options.texts, {})
+    buckets: BucketRules = settings(BucketRules)
+    """For a table with consistent hashing."""
 
     def __post_init__(self) -> None:
         if self.sizes.whole_partitions and (not self.sort or self.strategy == "single_file"):
@@ -114,6 +119,8 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
     everything = table.view.partitions()
     now = local_time(table.clock.now(), table.timeline.zone)
     chosen = select_partitions(everything, rules.partitions, now)
+    if has_rings(table):
+        return _of_buckets(table, rules, everything, chosen, explain=explain)
     try:
         selection, in_buckets = _selected(table, rules, chosen, explain=explain), False
     except _Buckets:
@@ -132,6 +139,40 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         extra={PLANNED_BY: __version__, **({OWN_EXECUTION: rules.own_execution} if rules.own_execution else {})},
     )
     return PlannedClustering(plan, selection, len(chosen), in_buckets=in_buckets)
+
+
+def _of_buckets(
+    table: Snapshot, rules: PlanRules, everything: Sequence[str], chosen: Sequence[str], *, explain: bool
+) -> PlannedClustering:
+    """The plan of a table with consistent hashing, see `bucket_plan`."""
+    selection = ClusteringSelection(verdicts=[] if explain else None)
+    groups: list[PlannedBuckets] = []
+    why = why_no_buckets(table)
+    ledger = table.ledger
+    pending = ledger.groups_in_compactions.keys(), ledger.groups_in_clusterings().keys()
+    for partition, view in table.view.each(chosen) if not why else ():
+        half_hidden = {(partition, file_id) for file_id in view.half_hidden(partition)}
+        eligibility, slices = Eligibility(sys.maxsize, *pending, half_hidden), view.latest_slices(partition)
+        found = select_buckets(table, partition, slices, rules.buckets, eligibility, selection, sorts=bool(rules.sort))
+        for one in found:
+            if len(groups) < rules.sizes.max_groups:
+                selection.judge(one.group.slices, ClusteringReason.PICKED.value, len(groups))
+                groups.append(one)
+            else:
+                selection.judge(one.group.slices, ClusteringReason.GROUP_CAP.value)
+    selection.groups = tuple(one.group for one in groups)
+    if not groups:
+        why = why or _why_empty(everything, chosen, selection.reasons)
+        return PlannedClustering(None, selection, len(chosen), why)
+    partitions = {one.ring.partition for one in groups}
+    plan = ClusteringPlan(
+        groups=tuple(replace(_group(table.storage, one.group), extra=one.extra) for one in groups),
+        strategy_class=BUCKET_EXECUTIONS[0],
+        strategy_params=to_strategy_params(rules.sort, rules.layout),
+        missing_partitions=tuple(sorted({*everything} - partitions)) or None,
+        extra={PLANNED_BY: __version__},
+    )
+    return PlannedClustering(plan, selection, len(chosen))
 
 
 class _Buckets(Exception):

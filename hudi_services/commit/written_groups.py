@@ -124,6 +124,28 @@ class GroupsUnchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupsNotBegun:
+    """The file groups `begun` are new."""
+
+    sentence: ClassVar[str] = "no other writer has begun a file group that the write begins"
+    begun: Sequence[FileGroupId]
+
+    def check(self, current: Snapshot) -> None:
+        """Raise StaleInput for a file group that is there: its first rows would be merged in another order."""
+        there = {
+            (one.partition, one.file_id)
+            for one in current.view.latest_slices_of(sorted({partition for partition, _ in self.begun}))
+        }
+        for partition, file_id in self.begun:
+            if (partition, file_id) in there:
+                raise StaleInput(
+                    f"{current.storage.root}: another writer has begun the file group {file_id} of the partition "
+                    f"{partition!r} meanwhile",
+                    hint="nothing was committed; run again",
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class BucketsFree:
     """The new file groups `begun` are the only ones of their buckets, but for those that are `replaced`."""
 

@@ -20,11 +20,12 @@ from ..codecs.clustering_plan import encode_requested_replace
 from ..commit.commit_draft import CommitDraft
 from ..commit.conflicts import StaleInput
 from ..commit.drafts import TimesSource
-from ..commit.expectations import FilesStored, VersionUnchanged
+from ..commit.expectations import Expectation, FilesStored, VersionUnchanged
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.written_groups import (
     AppendedGroups,
     BucketsFree,
+    GroupsNotBegun,
     GroupsUnchanged,
     SchemaUnchanged,
     refuse_planned,
@@ -58,10 +59,10 @@ from ..writing.sizing import (
     small_files,
     telling_commits,
 )
-from ..writing.write_index import bucket_index, index_type, write_index
+from ..writing.write_index import bucket_index, index_type, ring_index, write_index
 from .write_report import show_prospect, show_written
 from .write_rows import WriteRows
-from .write_settings import bulk_sort, commit_metadata, known_keys
+from .write_settings import bulk_sort, check_rings, commit_metadata, known_keys
 from .write_tasks import WriteTask, WriteTasks, workload, write_form
 from .written_keys import WrittenKeys
 
@@ -93,6 +94,7 @@ class WriteRun:
         self._engine = engine
         self._deleted = deleted
         self._index_buckets = bucket_index(run.options, run.table.config)
+        self._rings = ring_index(run.options, run.table.config)
         self._retries = 0
         """How often the rows were assigned again."""
         self.after: Snapshot | None = None
@@ -110,10 +112,12 @@ class WriteRun:
             shards.holding(self._kept.partitions, 1)
         if table.metadata is not None:
             check_columns(table.metadata, self._kept.schema.table.types)
+        check_rings(table, self._wanted, has_index=self._rings is not None)
         if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
             self._indexes.refuse_log_files(table)
         self._replaced(table)
-        if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
+        looks = self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION)
+        if looks and self._rings is None:
             check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
 
     def _looks_everywhere(self) -> bool:
@@ -134,7 +138,7 @@ class WriteRun:
 
     @property
     def _merges_buckets(self) -> bool:
-        return self._index_buckets is not None and self._wanted.operation.looks_up
+        return (self._index_buckets is not None or self._rings is not None) and self._rows.rule is not None
 
     def look(self) -> Report:
         """Say what would be written."""
@@ -254,7 +258,10 @@ class WriteRun:
     def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
         storage, in_base_format = attempt.table.storage, attempt.table.config.partition_metafile_in_base_format
         known = attempt.table.metadata.listed_partitions() if attempt.table.metadata is not None else ()
-        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts and task.partition not in known)
+        begun = [task.partition for task in tasks if task.inserts or task.begins_group]
+        partitions = dict.fromkeys(one for one in begun if one not in known)
+        if self._rings is not None:
+            self._rings.begin(attempt.table, [task.partition for task in tasks])
         create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
 
     def _roll_back_failed(self) -> None:
@@ -321,12 +328,13 @@ class WriteRun:
         stats = [one.stat for one in written]
         before = [task.before for task in tasks if task.before is not None]
         appended = [task.appended for task in tasks if task.appended is not None]
+        grown = [one for one in appended if one.files]
         ids: dict[str, list[str]] = {}
         for one in replaced:
             ids.setdefault(one.partition, []).append(one.file_id)
         seen = frozenset(one.ts for one in table.timeline.completed_writes())
         in_partitions = not index_type(self._wanted.options).is_global
-        by_bucket = self._index_buckets is not None
+        by_bucket = self._index_buckets is not None or self._rings is not None
         written_keys = WrittenKeys(stats, before, replaced, appended, by_bucket, in_partitions)
         has_keys = table.metadata is not None and has_key_indexes(table.metadata)
         with self._report.phase("read keys") if has_keys else nullcontext():
@@ -344,14 +352,21 @@ class WriteRun:
                 VersionUnchanged(self._table.config.version),
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
-                AppendedGroups(appended, seen, table.ledger.groups_in_compactions, self._settings),
+                AppendedGroups(grown, seen, table.ledger.groups_in_compactions, self._settings),
                 FilesStored(table.storage, stats, is_alone=not (replaced or before)),
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
+                *self._ring_expectations(table, tasks),
             ),
             schema=self._kept.schema.table,
             rolling=self._wanted.options.of(RollingMetadata),
             extra=commit_metadata(self._wanted.options),
         )
+
+    def _ring_expectations(self, table: Snapshot, tasks: Sequence[WriteTask]) -> list[Expectation]:
+        if self._rings is None:
+            return []
+        begun = [(task.partition, task.appended.file_id) for task in tasks if task.appended and task.begins_group]
+        return [GroupsNotBegun(begun), self._rings.expectation(table, [task.partition for task in tasks])]
 
     def _bucket_expectations(
         self, stats: Sequence[WriteStat], before: Sequence[FileSlice], replaced: Sequence[FileSlice]

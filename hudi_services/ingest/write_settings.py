@@ -1,11 +1,14 @@
 """What the options ask of one write: what becomes of known keys, the order of rows, extra metadata, other writers."""
 
 from ..base_files.slices import RECORD_KEY
-from ..errors import ConfigError
+from ..bucket_index.signs import has_rings
+from ..errors import ConfigError, UnsupportedTable
 from ..options import Options, clean_keys, lock_keys, writing_keys
 from ..rows.sort_order import SortColumn
-from ..runs.request import WriteOperation
+from ..runs.request import WriteOperation, WriteRequest
+from ..snapshot import Snapshot
 from ..writing.assignment import DuplicatePolicy
+from ..writing.write_index import is_consistent
 
 _BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
 """The sort modes that sort by record key."""
@@ -15,6 +18,9 @@ def known_keys(options: Options, operation: WriteOperation) -> DuplicatePolicy |
     """What a write does with rows whose keys are there; None where keys make no difference."""
     if operation.looks_up:
         return DuplicatePolicy.MERGE
+    if operation is WriteOperation.INSERT and is_consistent(options):
+        # As in Hudi: each row goes to its bucket, as an update of whatever is there.
+        return DuplicatePolicy.MERGE
     policy = options[writing_keys.DUPLICATE_POLICY]
     if options[writing_keys.DROP_DUPLICATES] and policy == "NONE":
         policy = "DROP"
@@ -22,6 +28,26 @@ def known_keys(options: Options, operation: WriteOperation) -> DuplicatePolicy |
         return DuplicatePolicy[policy]
     combines = options[writing_keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
     return DuplicatePolicy.WRITE if combines else None
+
+
+def check_rings(table: Snapshot, request: WriteRequest, *, has_index: bool) -> None:
+    """Raise UnsupportedTable for a write by another index to a table with consistent hashing, and for an operation
+    whose new file groups would be none of its buckets; `has_index`: whether the write is by consistent hashing."""
+    if not has_index:
+        if has_rings(table):
+            raise UnsupportedTable(
+                f"{table.storage.root} has a bucket index with consistent hashing (.hoodie/.bucket_index), and "
+                "the write is by another index",
+                hint=f"set {writing_keys.INDEX_TYPE.key}=BUCKET and "
+                f"{writing_keys.BUCKET_ENGINE.key}=CONSISTENT_HASHING",
+            )
+        return
+    if request.operation not in (WriteOperation.INSERT, WriteOperation.UPSERT, WriteOperation.DELETE):
+        raise UnsupportedTable(
+            f"{request.operation.value} is not done on a table with consistent hashing: Apache Hudi fails beside the "
+            "file groups that are there, or loses the rows of later writes",
+            hint="upsert the rows, or delete them by their keys",
+        )
 
 
 def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, ...]:

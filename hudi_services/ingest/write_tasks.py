@@ -60,6 +60,11 @@ class WriteTask:
         return self.task.appended if isinstance(self.task, AppendTask) else None
 
     @property
+    def begins_group(self) -> bool:
+        """Whether its log file begins a file group."""
+        return self.appended is not None and not self.appended.files
+
+    @property
     def group(self) -> FileSlice | None:
         """The newest slice of its file group, if that is there."""
         return self.before or self.appended

@@ -5,6 +5,10 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..base_files.new_file import NewFile
+from ..bucket_index.hashing_metadata import mark, store_next
+from ..bucket_index.kept_rings import refuse_dual_writes
+from ..bucket_index.signs import has_buckets
+from ..clustering.bucket_plan import rings_of
 from ..clustering.planned_slices import is_ours, sized_slices
 from ..codecs.clustering_plan import CLUSTER
 from ..commit.commit_draft import CommitDraft
@@ -42,7 +46,10 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         self._groups: Sequence[Sequence[FileSlice]] = sized_slices(table, self._plan, source)
         self._tasks: Sequence[RewriteTask] = ()
-        for group in self._groups:
+        self._rings = rings_of(table, self._plan, instant.ts) if has_buckets(self._plan) else {}
+        if self._rings:
+            refuse_dual_writes(table, self._plan, instant.ts)
+        for group in self._groups if not self._rings else ():
             check_group(group, table.storage)
 
     @property
@@ -53,7 +60,8 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
     def groups(self) -> PlannedGroups:
         """The groups of the plan, by number; those that are left out are dropped."""
         ts, run = self.instant.ts, self.run
-        all_or_nothing = run.request.all_or_nothing
+        # All buckets of a partition change together.
+        all_or_nothing = run.request.all_or_nothing or bool(self._rings)
         return PlannedGroups(self._groups, run.seen, run.settings, instant=ts, plan=ts, all_or_nothing=all_or_nothing)
 
     def open(self) -> None:
@@ -86,7 +94,15 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
             add_dropped_groups(report, {n: planned.inputs([n]) for n in planned.dropped}, planned.dropped)
 
     def rewrite(self) -> Rewrite:
-        return clustering_rewrite(self.run, self.instant, self.groups, self._tasks, self.run.table.storage)
+        found = clustering_rewrite(self.run, self.instant, self.groups, self._tasks, self.run.table.storage)
+        return replace(found, begin=self._store_rings, end=self._mark_rings) if self._rings else found
+
+    def _store_rings(self) -> None:
+        for _, ring in self._rings.values():
+            store_next(self.run.table.storage, ring)
+
+    def _mark_rings(self) -> None:
+        mark(self.run.table.storage, self._rings, self.instant.ts)
 
 
 def clustering_rewrite(

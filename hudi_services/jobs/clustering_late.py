@@ -10,6 +10,7 @@ from ..attempts.attempt import Attempt
 from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
 from ..attempts.late_plan import LatePlan
 from ..attempts.staged_attempt import StagedAttempt
+from ..bucket_index.signs import has_buckets
 from ..clustering.planned_slices import is_ours, sized_slices
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
@@ -54,6 +55,12 @@ def cluster_late(service: PlannedService[ClusteringRequest, ClusteringPlan]) -> 
         table = refresh(table)
         run = run.at(table)
     plan = type(service)(run).plan_now()
+    if has_buckets(plan):
+        raise ConfigError(
+            f"{table.storage.root} has a bucket index with consistent hashing, whose writers must know of a plan: it "
+            "is not published late",
+            hint="leave out --publish-late",
+        )
     groups = sized_slices(table, plan, "the plan")
     for group in groups:
         check_group(group, table.storage)

@@ -5,13 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..bucket_index.bucket_split import BucketSplit, children_of
+from ..bucket_index.ring import Ring
+from ..bucket_index.ring_hashes import KeyHashes
+from ..bucket_index.signs import has_buckets
+from ..clustering.bucket_plan import rings_of
 from ..clustering.plan import check_order
 from ..clustering.planned_slices import own_execution
-from ..codecs.clustering_plan import ClusteringPlan
+from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan
 from ..errors import ConfigError
 from ..file_names import new_file_id
 from ..model import FileSlice
-from ..options import Options
+from ..options import Options, writing_keys
 from ..options import clustering_keys as keys
 from ..options.option import Option
 from ..options.value_types import is_code
@@ -28,7 +33,10 @@ from ..table.support import are_buckets
 def rewrite_tasks(
     run: Run[ClusteringRequest], instant: str, plan: ClusteringPlan, groups: Sequence[Sequence[FileSlice]]
 ) -> list[RewriteTask]:
-    """A task for each of the `groups` of the plan that is not empty. Raises ConfigError for unusable sort columns."""
+    """A task for each of the `groups` of the plan that is not empty.
+
+    Raises ConfigError for unusable sort columns, ConflictError for a plan with buckets that the table does not have.
+    """
     table, options = run.table, run.options
     layout = _layout(options, instant, plan)
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
@@ -47,8 +55,13 @@ def rewrite_tasks(
         "parameters": parameters,
     }
     tasks = []
+    rings = rings_of(table, plan, instant) if has_buckets(plan) else {}
     for planned, group in zip(plan.groups, groups, strict=True):
-        if are_buckets(group):
+        if group and rings:
+            split = _split(run, rings[group[0].partition], group, planned, instant)
+            whole = replace(files, file_bytes=sys.maxsize)
+            tasks.append(replace(make(group, split.new), settings=whole, split=split, **common))
+        elif are_buckets(group):
             whole = replace(files, file_bytes=sys.maxsize)
             bucket = make(group, [group[0].file_id])
             tasks.append(replace(bucket, settings=whole, keeps_group=True, **common))
@@ -56,6 +69,20 @@ def rewrite_tasks(
             ids = [new_file_id() for _ in range(max(1, planned.output_groups))]
             tasks.append(replace(make(group, ids), **common))
     return tasks
+
+
+def _split(
+    run: Run[ClusteringRequest],
+    rings: tuple[Ring, Ring],
+    group: Sequence[FileSlice],
+    planned: ClusteringGroup,
+    instant: str,
+) -> BucketSplit:
+    before, after = rings
+    hashed = run.options[writing_keys.BUCKET_FIELDS]
+    hashes = KeyHashes.of_table(run.table.config, hashed)
+    new = tuple(one.file_id for one in children_of(planned.extra or {}, instant) if one.prefix is not None)
+    return BucketSplit(hashes, before, after, frozenset(one.file_id for one in group), new)
 
 
 def _layout(options: Options, instant: str, plan: ClusteringPlan) -> str:

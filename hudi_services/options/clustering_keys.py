@@ -4,7 +4,7 @@ Sources: HoodieClusteringConfig, HoodieLayoutConfig of Apache Hudi 0.15.0 to 1.2
 """
 
 from .option import ANY_VALUE, BUT_CODE, NEVER, Option, Phase, Section, between
-from .value_types import NO_NAMES, choice, instant, integer, named, pattern, size, some_of
+from .value_types import NO_NAMES, choice, instant, integer, named, pattern, share, size, some_of
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
 _PLAN_CLASSES = {
@@ -14,6 +14,9 @@ _PLAN_CLASSES = {
     f"{_PLAN_PACKAGE}.SparkStreamCopyClusteringPlanStrategy": "size",
     f"{_PLAN_PACKAGE}.SparkSingleFileSortPlanStrategy": "single_file",
     "org.apache.hudi.table.action.cluster.strategy.CommitBasedClusteringPlanStrategy": "commit_time",
+    # Taken by what the table is, whatever is named.
+    f"{_PLAN_PACKAGE}.SparkConsistentBucketClusteringPlanStrategy": "size",
+    f"{_PLAN_PACKAGE}.FlinkConsistentBucketClusteringPlanStrategy": "size",
 }
 _PLAN_NAMES = ("size", "commit_time", "key_range", "overlap", "random", "single_file")
 
@@ -28,17 +31,14 @@ _EXECUTION_CLASSES = {
     **{name: name for name in (SORT_AND_SIZE_EXECUTION, SINGLE_FILE_EXECUTION, *COPY_EXECUTIONS)},
     f"{_RUN_PACKAGE}.JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE_EXECUTION,
 }
-_OF_BUCKETS = "splits and merges the buckets of an index, which only Apache Hudi does"
+BUCKET_EXECUTIONS = (
+    f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy",
+    f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy",
+)
 _UNDONE_EXECUTIONS = {
-    f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy": _OF_BUCKETS,
-    f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy": _OF_BUCKETS,
     f"{_RUN_PACKAGE}.SparkExternalFileClusteringExecutionStrategy": "calls a program of the operator's, which only "
     "Apache Hudi does",
 }
-_UNDONE_PLANS = dict.fromkeys(
-    (f"{_PLAN_PACKAGE}.{engine}ConsistentBucketClusteringPlanStrategy" for engine in ("Spark", "Flink")),
-    _OF_BUCKETS,
-)
 
 DEPRECATED_PLAN_FILTERS = {
     f"{_PLAN_PACKAGE}.SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
@@ -58,7 +58,6 @@ PLAN_STRATEGY_CLASS = GROUPS(
     parse=named(
         {name: name for name in _PLAN_NAMES} | _PLAN_CLASSES | dict.fromkeys(DEPRECATED_PLAN_FILTERS, "size"),
         "Class",
-        _UNDONE_PLANS,
     ),
     in_table=BUT_CODE,
 )
@@ -97,6 +96,32 @@ ASYNC_MAX_COMMITS: Option[int | None] = GROUPS(
     None,
     "The same as hoodie.clustering.inline.max.commits; the larger number counts.",
     parse=integer(0),
+)
+MOST_BUCKETS: Option[int | None] = GROUPS(
+    "hoodie.bucket.index.max.num.buckets",
+    None,
+    "On a table with consistent hashing: the most buckets of a partition; when not set, no bucket is split.",
+    parse=integer(1, 100_000),
+)
+LEAST_BUCKETS: Option[int | None] = GROUPS(
+    "hoodie.bucket.index.min.num.buckets",
+    None,
+    "On a table with consistent hashing: the fewest buckets of a partition; when not set, no buckets are merged.",
+    parse=integer(1, 100_000),
+)
+SPLIT_THRESHOLD = GROUPS(
+    "hoodie.bucket.index.split.threshold",
+    2.0,
+    "On a table with consistent hashing: a bucket is split when it has more than this many times "
+    "hoodie.parquet.max.file.size.",
+    parse=share,
+)
+MERGE_THRESHOLD = GROUPS(
+    "hoodie.bucket.index.merge.threshold",
+    0.2,
+    "On a table with consistent hashing: neighbouring buckets are merged while they have at most this many times "
+    "hoodie.parquet.max.file.size.",
+    parse=share,
 )
 EXECUTION_STRATEGY_CLASS = GROUPS(
     "hoodie.clustering.execution.strategy.class",

@@ -150,8 +150,7 @@ hoodie.meta.sync.sync_snapshot_with_table_name hoodie.meta.sync.touch.partitions
 hoodie.meta_sync.global.replicate.timestamp hoodie.meta_sync.spark.version hoodie.table.partition_extractor_class
 """,
     "It belongs to an index that `write` refuses by `hoodie.index.type` or `hoodie.index.bucket.engine`.": """
-hoodie.bucket.index.max.num.buckets hoodie.bucket.index.merge.threshold hoodie.bucket.index.min.num.buckets
-hoodie.bucket.index.partition.rule.type hoodie.bucket.index.split.threshold hoodie.hbase.index.update.partition.path
+hoodie.bucket.index.partition.rule.type hoodie.hbase.index.update.partition.path
 hoodie.index.hbase.bucket.number hoodie.index.hbase.desired_puts_time_in_secs hoodie.index.hbase.dynamic_qps
 hoodie.index.hbase.get.batch.size hoodie.index.hbase.kerberos.user.keytab hoodie.index.hbase.kerberos.user.principal
 hoodie.index.hbase.master.kerberos.principal hoodie.index.hbase.max.qps.fraction

@@ -21,6 +21,7 @@ MAX_FILE_BYTES = WRITING(
     120 * MIB,
     "The size of new base files, in bytes; inserts fill small files up to it.",
     parse=size,
+    phase=Phase.INGEST | Phase.PLAN,
     in_table=between(MIB, _MOST_BYTES),
 )
 SMALL_FILE_BYTES = WRITING(
@@ -130,8 +131,9 @@ INDEX_TYPE = WRITING(
 BUCKET_ENGINE = WRITING(
     "hoodie.index.bucket.engine",
     "SIMPLE",
-    "Only SIMPLE: by BUCKET, each partition has a fixed number of buckets.",
-    parse=only("SIMPLE"),
+    "By BUCKET: SIMPLE, each partition has a fixed number of buckets; CONSISTENT_HASHING, clusterings split and merge "
+    "them (merge-on-read tables).",
+    parse=choice("SIMPLE", "CONSISTENT_HASHING"),
     in_table=NEVER,
 )
 BUCKETS = WRITING(
@@ -144,6 +146,7 @@ BUCKET_FIELDS = WRITING(
     "hoodie.bucket.index.hash.field",
     NO_NAMES,
     "By BUCKET, the record key fields whose values decide the bucket; when empty, all of them.",
+    phase=Phase.INGEST | Phase.CLUSTERING,
 )
 BUCKET_EXPRESSIONS = WRITING(
     "hoodie.bucket.index.partition.expressions",

@@ -73,7 +73,7 @@ class GroupSources:
 
 def may_divide(task: RewriteTask) -> bool:
     """Whether a group may become parts: several new files, in an order that this program knows."""
-    is_several = len(task.file_ids) > 1 and not task.keeps_group and task.appended is None
+    is_several = len(task.file_ids) > 1 and not task.keeps_group and task.appended is None and task.split is None
     is_ours = execution_called(task.execution).own is None and not (task.sort and is_code(task.layout))
     return is_several and is_ours
 

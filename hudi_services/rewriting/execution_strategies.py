@@ -6,6 +6,10 @@
     SparkBinaryCopyClusteringExecutionStrategy
     SparkSingleFileSortExecutionStrategy            the same, one new file for each old one
 
+    SparkConsistentBucketClusteringExecutionStrategy,
+    SingleSparkJobConsistentHashingExecutionStrategy
+                                                    each row goes to its bucket by consistent hashing
+
 An operator's own class is a `GroupWriter`. Plans of Hudi are executed by the class of its own option (0.15.0 to 1.2.0);
 a plan of ours names a class that all releases have.
 """
@@ -15,11 +19,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..options.clustering_keys import (
+    BUCKET_EXECUTIONS,
     COPY_EXECUTIONS,
     SINGLE_FILE_EXECUTION,
     SORT_AND_SIZE_EXECUTION,
 )
 from ..plugins import guarded, load_class
+from .bucket_writing import BucketWriter
 from .copy_plan import copy_plan, part_plan
 from .copying import CopyingWriter
 from .decoding import DecodingWriter
@@ -73,6 +79,8 @@ EXECUTIONS: Mapping[str, ExecutionStrategy] = {
     SORT_AND_SIZE_EXECUTION: _SORT_AND_SIZE,
     SINGLE_FILE_EXECUTION: ExecutionStrategy(sort_and_size, SINGLE_FILE_EXECUTION, single_files=True),
     **dict.fromkeys(COPY_EXECUTIONS, _COPY),
+    # The other class of 1.0.2 brings deleted rows back.
+    **dict.fromkeys(BUCKET_EXECUTIONS, ExecutionStrategy(BucketWriter, BUCKET_EXECUTIONS[0])),
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..base_files.slices import SliceReader, SliceSource
+from ..bucket_index.bucket_split import BucketSplit
 from ..model import FileSlice
 from ..options.clustering_keys import SORT_AND_SIZE_EXECUTION
 from ..parquet.file_schema import FileSchema
@@ -101,6 +102,8 @@ class RewriteTask:
     """The execution strategy (`execution`), by Hudi's class or `package.module:Class`."""
     parameters: tuple[tuple[str, str], ...] = ()
     """The parameters of a strategy of the operator's own, by key."""
+    split: BucketSplit | None = None
+    """By consistent hashing: which new file gets which rows."""
     appended: AppendedRows | None = None
     """Rows that follow those of the one slice."""
     part: Part | None = None

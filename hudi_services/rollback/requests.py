@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..bucket_index.kept_rings import refuse_rollback
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.rollback_plan import PartitionRollback
 from ..commit.markers import Marker, marker_folder, read_markers
@@ -95,6 +96,7 @@ def rollback_requests(
     CorruptFile for commit metadata that cannot be read, and for unfit markers when a listing would not find all that
     the instant wrote.
     """
+    refuse_rollback(table, target)
     if target.state is State.REQUESTED:
         return ()
     files = files or FoundFiles(table)

@@ -54,6 +54,10 @@ Drafting = Callable[[Sequence[NewFile], IndexDelta | None, tuple[ComputedIndex, 
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
 
 
+def do_nothing() -> None:
+    """What most plans need before and after their groups."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """A pending plan that rewrites the slices of `tasks`, one task for each group.
@@ -72,6 +76,10 @@ class Rewrite:
     described: Callable[[RewriteResult, NewFile], NewFile]
     draft: Drafting
     moves_keys: bool
+    begin: Callable[[], None] = do_nothing
+    """Called when the attempt has begun, before any group is written."""
+    end: Callable[[], None] = do_nothing
+    """Called when the commit is complete."""
 
 
 def carry_out(
@@ -84,6 +92,7 @@ def carry_out(
     report = run.report
     read_ahead(run.table, [(one.partition, one.file_id) for task in rewrite.tasks for one in task.slices])
     with attempt, engine as runner:
+        rewrite.begin()
         done = _rewritten(rewrite, attempt, run, runner)
         results = _finish(rewrite, attempt, done, run, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
@@ -104,6 +113,7 @@ def carry_out(
         )
     with report.phase("clean up"):
         try:
+            rewrite.end()
             attempt.clean_up()
         except HudiServicesError as error:
             return report.partly_done(

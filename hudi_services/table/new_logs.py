@@ -72,7 +72,7 @@ class LogNames:
         self._compacting = compacting
 
     def next(self, group: FileSlice, token: str = UNKNOWN_WRITE_TOKEN) -> NewLog:
-        """The next log file of a file group, whose newest slice is given."""
+        """The next log file of a file group, whose newest slice is given: one without files, for one that it begins."""
         base = self.base_instant(group)
         version = self._numbers.get((group.file_id, base), 0) + 1
         name = log_file_name(group.file_id, base, version, token)
@@ -91,7 +91,8 @@ class LogNames:
     def base_instant(self, group: FileSlice) -> str:
         """The time in the names of the group's new log files."""
         return self._naming.instant_for(
-            lambda: self._compacting().get((self._partition, group.file_id), group.base_instant), delta=self._instant
+            lambda: self._compacting().get((self._partition, group.file_id), group.base_instant or self._instant),
+            delta=self._instant,
         )
 
     def _own(self, group: FileSlice, base: str) -> FileSlice:

@@ -4,16 +4,11 @@
     texts      the values of the hash fields in a key as f:v,g:w, in the order of the key; of any other key, itself
     file id    begins with the eight digits of the bucket
 
-Hudi reads the values out of the key, and of unusual keys other texts than those that were put in:
+How Hudi reads the values out of a key is told in `bucket_index.key_fields`.
 
-    table version    a comma in a key with a colon          a key of one field with a colon
-    8, 9             ends a value, if a colon follows it    itself, unless it has a comma, too
-    6                ends every value, and begins one       without what is before the colon
-
-Source: BucketIdentifier, HoodieSimpleBucketIndex, KeyGenUtils.extractRecordKeysByFields of Apache Hudi.
+Source: BucketIdentifier, HoodieSimpleBucketIndex of Apache Hudi.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,12 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..bucket_index.key_fields import EMPTY, NULL, are_named, parts_of, values_of
+from ..bucket_index.ring_hashes import hash_fields
 from ..codecs.java_hash import Words, hash_codes
 from ..concurrency import at_once
-from ..errors import ConfigError, UnsupportedTable
+from ..errors import UnsupportedTable
 from ..file_names import bucket_digits
 from ..model import FileSlice
-from ..options.writing_keys import BUCKET_FIELDS
 from ..snapshot import Snapshot
 from ..table.support import are_buckets
 from ..table_config import TableConfig
@@ -39,11 +35,6 @@ from .sizing import Bucket
 
 _POSITIVE = np.uint32(0x7FFFFFFF)
 _31 = np.uint32(31)
-_NULL, _EMPTY = "__null__", "__empty__"
-_BEFORE_A_NAME = r"(?s)^([^,]*(?:,[^:,]*)*),[^:,]*:.*$"
-"""A value up to the last comma before the first colon that follows a comma: there Hudi takes another field to begin."""
-_COLON_AT_THE_END = r"(?s):[^,:]*:[^:]*$"
-"""A value with a colon at the end of a key: there Hudi searches without end, unless it is that of a hash field."""
 _AT_ONCE = 4
 """Files of which some keys are read at once."""
 _ALL_HASHES = 1 << 31
@@ -70,28 +61,14 @@ class Buckets:
 
         Raises ConfigError for a field that is none of the record key, UnsupportedTable for a table without meta fields.
         """
-        fields = tuple(config.record_key_fields)
-        unknown = next((name for name in hashed if name not in fields), None)
-        if unknown is not None:
-            raise ConfigError(
-                f"{BUCKET_FIELDS.key} names {unknown}, which is no field of the record key ({','.join(fields)})",
-                hint="name some of its fields, or leave the option out",
-            )
-        if not config.populate_meta_fields:
-            raise UnsupportedTable(
-                f"the table {config.name} has no meta fields (hoodie.populate.meta.fields=false), and rows are not "
-                "written to buckets of such tables",
-                hint="write with Apache Hudi",
-            )
-        return cls(count, fields, frozenset(hashed or fields), config.version.bucket_hash_splits_keys)
+        fields, names = hash_fields(config, hashed)
+        return cls(count, fields, names, config.version.bucket_hash_splits_keys)
 
     def of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
         """The bucket of each key. Raises UnsupportedTable for keys in which Hudi does not find the fields."""
         texts = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-        is_named = pc.match_substring(texts, ":")
-        if not self.splits_keys:
-            is_named = pc.and_(is_named, pc.match_substring(texts, ","))
-        named = is_named.to_numpy(zero_copy_only=False)
+        named = are_named(texts, splits=self.splits_keys)
+        is_named = pa.array(named)
         hashes = np.zeros(len(texts), np.uint32)
         hashes[~named] = _31 + hash_codes(texts.filter(pc.invert(is_named)))
         if named.any():
@@ -117,55 +94,26 @@ class Buckets:
 
     def _hashes_of_values(self, keys: pa.Array) -> Words:
         """The hashes of keys with a comma and a colon, of version 8 and later."""
-        found = self._fields_of(keys)
+        values, has_any = values_of(keys, self.fields, self.hashed)
         hashes = np.ones(len(keys), np.uint32)
-        for number, name in enumerate(self.fields):
-            if name in self.hashed:
-                value = pc.fill_null(pc.struct_field(found, [number]), "")
-                value = pc.replace_substring_regex(value, _BEFORE_A_NAME, r"\1")
-                hashes = hashes * _31 + _hashes_of_fields(value)
+        for value in values:
+            hashes = hashes * _31 + _hashes_of_fields(value)
         # A key of one field need not begin with its name.
-        unnamed = found.is_null()
-        hashes[unnamed.to_numpy(zero_copy_only=False)] = _31 + hash_codes(keys.filter(unnamed))
+        hashes[~has_any] = _31 + hash_codes(keys.filter(pa.array(~has_any)))
         return hashes
-
-    def _fields_of(self, keys: pa.Array) -> pa.StructArray:
-        """The values of all fields; null for a key of one field that does not name it."""
-        last = len(self.fields) - 1
-        hashed = "|".join(map(re.escape, sorted(self.hashed)))
-        ends_hashed = pc.match_substring_regex(keys, rf"(?s)(?:^|,)(?:{hashed})(?::[^,:]*)+:[^:]*$")
-        is_odd = pc.and_(pc.match_substring_regex(keys, _COLON_AT_THE_END), pc.invert(ends_hashed))
-        for number, name in enumerate(self.fields):
-            if name in self.hashed:
-                is_odd = pc.or_(is_odd, pc.not_equal(pc.count_substring(keys, f",{name}:"), 1 if number else 0))
-        if pc.any(is_odd).as_py():
-            raise _unreadable(keys.filter(is_odd)[0].as_py())
-        lazy = [f"{re.escape(name)}:(?P<f{number}>.*?)" for number, name in enumerate(self.fields)]
-        found = pc.extract_regex(keys, f"(?s)^{','.join(lazy)}$")
-        if last and found.null_count:
-            raise _unreadable(keys.filter(found.is_null())[0].as_py())
-        return found
 
     def _hashes_of_parts(self, keys: pa.Array) -> Words:
         """The hashes of keys with a colon, of version 6: of the parts between commas, without those of other fields."""
-        parts = pc.split_pattern(pc.replace_substring_regex(keys, ",+$", ""), ",")
-        texts = parts.flatten()
-        rows = np.repeat(np.arange(len(keys)), np.diff(parts.offsets.to_numpy()))
-        kept = pc.invert(pc.match_substring(texts, ":")).to_numpy(zero_copy_only=False)
-        hashes = np.zeros(len(texts), np.uint32)
-        hashes[kept] = hash_codes(texts.filter(pa.array(kept)))
-        for name in self.hashed:
-            is_named = pc.starts_with(texts, f"{name}:")
-            at = is_named.to_numpy(zero_copy_only=False)
-            hashes[at] = _hashes_of_fields(pc.utf8_slice_codeunits(texts.filter(is_named), len(name) + 1))
-            kept |= at
-        return _hashes_of_lists(hashes[kept], np.bincount(rows[kept], minlength=len(keys)))
+        parts = parts_of(keys, self.hashed)
+        hashes = hash_codes(parts.texts)
+        hashes[parts.is_field] = _hashes_of_fields(parts.texts.filter(pa.array(parts.is_field)))
+        return _hashes_of_lists(hashes, np.bincount(parts.rows, minlength=len(keys)))
 
 
 def _hashes_of_fields(values: pa.Array) -> Words:
     """The hashes of the values of fields as keys show them; null and "" have the hash 0."""
     hashes = hash_codes(values)
-    none = pc.is_in(values, pa.array([_NULL, _EMPTY])).to_numpy(zero_copy_only=False)
+    none = pc.is_in(values, pa.array([NULL, EMPTY])).to_numpy(zero_copy_only=False)
     hashes[none] = 0
     return hashes
 
@@ -180,13 +128,6 @@ def _hashes_of_lists(hashes: Words, lengths: npt.NDArray[np.int64]) -> Words:
     sums = np.zeros(len(hashes) + 1, np.uint32)
     np.cumsum(hashes * powers[after], dtype=np.uint32, out=sums[1:])
     return np.asarray(powers[lengths] + sums[ends] - sums[ends - lengths], np.uint32)
-
-
-def _unreadable(key: str) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"Apache Hudi does not find the fields in the record key {key!r}, or searches it without end: it has no bucket",
-        hint="leave out the colons or commas in the values of such keys, or use another index",
-    )
 
 
 def check_groups(table: Snapshot, partitions: Sequence[str], buckets: Buckets | None) -> None:

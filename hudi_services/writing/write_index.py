@@ -26,6 +26,7 @@ from ..snapshot import Snapshot
 from ..table_config import TableConfig
 from .buckets import Buckets
 from .keys_of_files import StoredKeys, scope_of
+from .ring_index import RingIndex
 from .tagging import Tagged, tag_keys
 
 
@@ -56,6 +57,8 @@ class Index:
     kind: IndexType
     moves_rows: bool = False
     buckets: Buckets | None = None
+    ring: RingIndex | None = None
+    """That of consistent hashing."""
 
     @property
     def asks_metadata(self) -> bool:
@@ -73,14 +76,15 @@ class Index:
 
     def reads_files(self, *, exact: bool) -> bool:
         """Whether keys are looked up in base files."""
-        return not self.asks_metadata and (self.buckets is None or exact)
+        return not self.asks_metadata and self.ring is None and (self.buckets is None or exact)
 
     def find(
         self, table: Snapshot, partition: str, keys: pa.Array, stored: StoredKeys | None = None, *, exact: bool = False
     ) -> list[Tagged]:
         """The slices that have any of `keys`, which differ from each other, in one partition or, if global, in all.
 
-        By a bucket index, the slices that may have them, unless `exact`. With `stored`, no files are read.
+        By a bucket index, the slices that may have them, unless `exact`; by consistent hashing also those that are to
+        get them, some without files. With `stored`, no files are read.
 
         Raises UnsupportedTable for keys whose bucket cannot be told, CorruptFile, StorageError, and CheckFailed when
         the record index names a file group that is not there.
@@ -88,6 +92,8 @@ class Index:
         if self.asks_metadata:
             assert table.metadata is not None, "the table has a record index"
             return _by_record_index(table, table.metadata, partition, keys)
+        if self.ring is not None:
+            return self.ring.find(table, partition, keys)
         if stored is not None:
             return stored.tag(scope_of(partition, is_global=self.kind.is_global), keys)
         slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
@@ -129,9 +135,23 @@ def index_type(options: Options) -> IndexType:
     return IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
 
 
+def is_consistent(options: Options) -> bool:
+    """Whether the index is a bucket index with consistent hashing."""
+    engine = options[writing_keys.BUCKET_ENGINE]
+    return index_type(options) is IndexType.BUCKET and engine == "CONSISTENT_HASHING"
+
+
+def ring_index(options: Options, config: TableConfig) -> RingIndex | None:
+    """The index of a write with consistent hashing; None by any other index. Raises as `RingIndex.of_table`."""
+    if not is_consistent(options):
+        return None
+    hashed = options[writing_keys.BUCKET_FIELDS]
+    return RingIndex.of_table(config, options[writing_keys.BUCKETS], hashed)
+
+
 def bucket_index(options: Options, config: TableConfig) -> Buckets | None:
     """The buckets of a write by a bucket index; None by any other index. Raises as `Buckets.of_table`."""
-    if index_type(options) is not IndexType.BUCKET:
+    if index_type(options) is not IndexType.BUCKET or is_consistent(options):
         return None
     hashed = options[writing_keys.BUCKET_FIELDS]
     return Buckets.of_table(config, options[writing_keys.BUCKETS], hashed)
@@ -165,4 +185,5 @@ def write_index(options: Options, config: TableConfig, shards: Shards | None) ->
         IndexType.GLOBAL_BLOOM: writing_keys.BLOOM_MOVES_ROWS,
         IndexType.RECORD_INDEX: writing_keys.RECORD_INDEX_MOVES_ROWS,
     }
-    return Index(kind, kind in moves and options[moves[kind]], bucket_index(options, config))
+    moves_rows = kind in moves and options[moves[kind]]
+    return Index(kind, moves_rows, bucket_index(options, config), ring_index(options, config))

@@ -182,7 +182,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             ConfigError,
             "names day, which is no field of the record",
         ),
-        ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, ConfigError, "only SIMPLE is"),
+        ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, UnsupportedTable, "type MERGE_ON_READ alone"),
         ({**BUCKETS, "hoodie.bucket.index.partition.expressions": "d.*,2"}, ConfigError, "is not supported"),
     ):
         for more_days in (0, 7):

@@ -65,7 +65,7 @@ KEPT = tuple(one.key for one in KNOWN.all_of(KeptProperty))
 IDLE = [one.key for one in KNOWN.all_of(Idle)]
 MODULES = [one for one in vars(registry).values() if getattr(one, "__name__", "").endswith("_keys")]
 ONE_VALUE = {
-    *("CLEAN_TRIGGER_STRATEGY", "OVERWRITE_MODE", "BUCKET_ENGINE", "BUCKET_EXPRESSIONS"),
+    *("CLEAN_TRIGGER_STRATEGY", "OVERWRITE_MODE", "BUCKET_EXPRESSIONS"),
     *("COMBINE_BEFORE_UPSERT", "COMBINE_BEFORE_DELETE", "ALLOW_DUPLICATES"),
 }
 """Options with the one value that is supported: to resolve them refuses all others."""

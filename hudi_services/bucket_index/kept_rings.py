@@ -1,0 +1,44 @@
+"""Clusterings of buckets that cannot be taken back, or executed here: rows of writers would be lost, or come twice."""
+
+from ..codecs.clustering_plan import ClusteringPlan
+from ..errors import UnsupportedTable
+from ..file_names import parse_log_file
+from ..snapshot import Snapshot
+from ..timeline.instant import Action, Instant
+from .signs import FOLDER, RING_ENDING, has_buckets, has_rings
+
+_WITH_HUDI = "execute the plan with Apache Hudi"
+
+
+def refuse_dual_writes(table: Snapshot, plan: ClusteringPlan, ts: str) -> None:
+    """Raise UnsupportedTable where writers of Hudi have written rows twice since the plan `ts`: to the old buckets, and
+    to those that come (SparkConsistentBucketDuplicateUpdateStrategy).
+
+    Without the plan their log files would count once its instant is archived, and rows be there twice. Their order is
+    that of write tokens, and not of commits, so that a row may come back that was deleted.
+    """
+    for partition in sorted({one.partition for one in plan.slices}):
+        for name in table.storage.list_dir(partition)[0]:
+            log = parse_log_file(partition, name.name, name.size)
+            if log is not None and log.instant == ts:
+                raise UnsupportedTable(
+                    f"{table.storage.root}: writers have written to the buckets of the pending plan {ts} "
+                    f"({log.path}), which is neither executed nor rolled back here then",
+                    hint=_WITH_HUDI,
+                )
+
+
+def refuse_rollback(table: Snapshot, target: Instant) -> None:
+    """Raise UnsupportedTable for a clustering of buckets that may not be rolled back."""
+    if target.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not has_rings(table):
+        return
+    if not target.is_completed:
+        requested = table.timeline.read_requested(target)
+        if requested.plan is not None and has_buckets(requested.plan):
+            refuse_dual_writes(table, requested.plan, target.ts)
+    elif any(file.name == f"{target.ts}{RING_ENDING}" for file in table.storage.list_tree(FOLDER)):
+        raise UnsupportedTable(
+            f"{table.storage.root}: the clustering {target.ts} has split or merged buckets of consistent hashing, and "
+            "writers would go on with them after its rollback",
+            hint="cluster the table again",
+        )
