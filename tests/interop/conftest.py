@@ -18,6 +18,10 @@ from .peer import Peer
 from .pristine import Pristine
 from .recipes import VERSIONS
 
+NAMED = ("1.1.1",)
+"""Releases for which there are no tables ready: they are for the deep tests whose marker `releases` names them."""
+ALL = (*VERSIONS, *NAMED)
+
 # Gives a copy of the table of a recipe, in the release of this test.
 Tables = Callable[[str], Path]
 
@@ -44,6 +48,8 @@ def _applies(item: pytest.Item) -> bool:
     """Whether the test has this case."""
     params = _params(item)
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
+    if params.get("version") in NAMED and releases is None:
+        return False
     if releases is not None and params["version"] not in releases.args:
         return False
     return cases is None or cases.args[0](params["recipe"], params["version"])
@@ -64,7 +70,7 @@ def _is_marked_deep(item: pytest.Item) -> bool:
 
 
 def _is_of_this_run(item: pytest.Item) -> bool:
-    here = os.environ.get("HUDI_RELEASES", " ".join(VERSIONS)).split()
+    here = os.environ.get("HUDI_RELEASES", " ".join(ALL)).split()
     return _params(item).get("version", VERSIONS[0]) in here
 
 
@@ -75,10 +81,10 @@ def _params(item: pytest.Item) -> dict[str, str]:
 
 def _release(item: pytest.Item) -> int:
     version = _params(item).get("version")
-    return VERSIONS.index(version) if version in VERSIONS else -1
+    return ALL.index(version) if version in ALL else -1
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
+@pytest.fixture(scope="session", params=ALL)
 def version(request: pytest.FixtureRequest) -> str:
     """A release of Apache Hudi."""
     found: str = request.param

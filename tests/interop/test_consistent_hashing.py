@@ -11,6 +11,7 @@ from hudi_services.options.clustering_keys import BUCKET_EXECUTIONS
 
 from ..unit.tables import open_local
 from ..unit.test_consistent_hashing import buckets_are_right
+from .conftest import ALL
 from .peer import Peer
 from .reading import METADATA_OFF, METADATA_ON
 
@@ -128,6 +129,7 @@ class Turns:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 def test_in_turns(peer: Peer, tmp_path: Path) -> None:
     turns = Turns(peer, tmp_path / "table")
     turns.write("insert", 0, 24, theirs=True)

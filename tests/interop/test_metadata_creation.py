@@ -22,6 +22,7 @@ from ..unit.faulty_storage import FaultyStorage, Killed
 from ..unit.metadata_tables import open_metadata
 from ..unit.tables import open_local
 from . import ours
+from .conftest import ALL
 from .mdt_check import check_metadata
 from .peer import Peer, index_definitions
 from .reading import METADATA_OFF, METADATA_ON
@@ -178,6 +179,7 @@ def test_hudi_goes_on(peer: Peer, tmp_path: Path, shape: str) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_a_table_with_history_gets_one(peer: Peer, tmp_path: Path, shape: str) -> None:
     """Built from files and log files of commits without it, it is what Hudi's next writer makes, and Hudi goes on."""
