@@ -156,8 +156,8 @@ class WriteStat:
     """The offset in the log file at which the write began."""
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
-    cdc_files: tuple[str, ...] = ()
-    """Paths of the change-data files of the same write; read, never written."""
+    cdc_files: tuple[tuple[str, int], ...] = ()
+    """Paths of the files with the changes that it made in the base file, each with its size."""
     merged_logs: MergedLogs | None = None
     """Set for a compaction; written, never read."""
 
@@ -188,6 +188,11 @@ class WriteStat:
             num_deletes=counts.deletes,
             merged_logs=merged,
         )
+
+    @property
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """The paths and sizes of the files that it wrote."""
+        return ((self.path, self.file_size), *self.cdc_files)
 
     @property
     def is_log(self) -> bool:

@@ -35,6 +35,8 @@ from .paths import TABLE_FOLDER, is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
+CHANGES_CAPTURED = "hoodie.table.cdc.enabled"
+CHANGES_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
 METADATA_TABLE_FOLDER = f"{TABLE_FOLDER}/metadata"
 
@@ -244,6 +246,16 @@ class TableConfig:
     def dropped_columns(self) -> tuple[str, ...]:
         """Partition columns that the base files need not have."""
         return self.partition_fields if self._flag("hoodie.datasource.write.drop.partition.columns", False) else ()
+
+    @property
+    def captures_changes(self) -> bool:
+        """Whether merges into base files write the changes that they make (change data capture)."""
+        return self._flag(CHANGES_CAPTURED, False)
+
+    @property
+    def changes_mode(self) -> str:
+        """What records of changes hold: Hudi's supplemental logging mode."""
+        return self.raw.get(CHANGES_MODE, "DATA_BEFORE_AFTER").upper()
 
     @property
     def partition_metafile_in_base_format(self) -> bool:

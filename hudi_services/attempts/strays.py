@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from ..commit.checkpoints import checkpointed_files
 from ..commit.markers import Marker, read_markers
 from ..concurrency import at_once
-from ..file_names import parse_base_file
+from ..file_names import parse_data_file
+from ..model import BaseFile
 from ..snapshot import Snapshot, refresh
+from ..table.view import CHANGE_DATA
 from ..timeline.instant import Instant
 
 
 def committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
     stats = table.timeline.read_commit(completed).stats
-    return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
+    return frozenset(path for of_partition in stats.values() for stat in of_partition for path, _ in stat.files)
 
 
 def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
@@ -39,7 +41,9 @@ def remove_marked_strays(table: Snapshot, ts: str, paths: Collection[str]) -> No
 
 
 def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iterable[Marker] | None = None) -> None:
-    """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
+    """Delete the files of the instant that are not in `paths`: readers that list would see rows of base files twice.
+
+    Log files stay, but for those with the changes of base files.
 
     Files of repeated tasks are found by their markers, which are `marked` if they were read already. Files of earlier
     attempts, written after the rollback by tasks that outlived their driver, have no markers any more: they are found
@@ -56,6 +60,7 @@ def remove_strays(table: Snapshot, ts: str, paths: Collection[str], marked: Iter
 
 
 def _remove(table: Snapshot, ts: str, paths: Collection[str], files: Iterable[tuple[str, str]]) -> None:
-    bases = (parse_base_file(partition, name, 0) for partition, name in files)
-    strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
+    found = (parse_data_file(partition, name, 0) for partition, name in files)
+    own = (one for one in found if isinstance(one, BaseFile) or (one is not None and one.suffix == CHANGE_DATA))
+    strays = sorted(one.path for one in own if one.instant == ts and one.path not in paths)
     at_once(table.storage.delete_output, strays)

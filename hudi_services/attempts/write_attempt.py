@@ -145,8 +145,9 @@ class WriteAttempt(AttemptFrame):
     def _before_commit(self, draft: CommitDraft) -> None:
         self._files = draft.paths
         if not self._repeats and draft.index_delta is None and not draft.secondary_deltas:
-            kinds = {True: self.table.log_naming.marker_kind, False: CREATE}
-            self._marked = [Marker(one.stat.path, kinds[one.stat.is_log]) for one in draft.files]
+            of_log, stats = self.table.log_naming.marker_kind, [one.stat for one in draft.files]
+            self._marked = [Marker(one.path, of_log if one.is_log else CREATE) for one in stats]
+            self._marked += [Marker(path, of_log) for one in stats for path, _ in one.cdc_files]
         draft.rehearse(self.table)
 
     def _placed(self, current: Snapshot, draft: CommitDraft) -> ReadyCommit:

@@ -122,6 +122,8 @@ def _counted(stat: WriteStat) -> dict[str, Any]:
     if stat.path:
         times = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": stat.create_millis}
         tree["runtimeStats"] = times
+    if stat.cdc_files:
+        tree["cdcStats"] = dict(stat.cdc_files)
     if stat.log_version is not None:
         tree |= {"logVersion": stat.log_version, "logOffset": stat.log_offset}
         tree |= {"baseFile": stat.base_file, "logFiles": list(stat.log_files or ())}
@@ -164,7 +166,7 @@ def _stat(partition: str, tree: Mapping[str, Any]) -> WriteStat:
         log_offset=_count(tree, "logOffset"),
         base_file=tree.get("baseFile"),
         log_files=None if log_files is None else _texts(log_files),
-        cdc_files=tuple(map(str, tree.get("cdcStats") or ())),
+        cdc_files=_sizes(tree.get("cdcStats") or {}),
     )
 
 
@@ -173,6 +175,10 @@ def _count(tree: Mapping[str, Any], key: str) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{key} is {value!r:.40}")
     return value
+
+
+def _sizes(tree: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    return tuple((str(path), _count(tree, path)) for path in tree)
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:

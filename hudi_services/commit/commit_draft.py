@@ -75,7 +75,7 @@ class CommitDraft:
     @property
     def paths(self) -> frozenset[str]:
         """The paths of the new files."""
-        return frozenset(one.stat.path for one in self.files)
+        return frozenset(path for one in self.files for path, _ in one.stat.files)
 
     def rehearse(self, table: Snapshot) -> None:
         """Read what `sync` and the check of the newest files need, before the lock is taken, of the table as known."""

@@ -7,6 +7,7 @@ table as it is then. A service may add classes of its own.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar, Protocol, runtime_checkable
 
 from ..concurrency import SHORT_REQUESTS, at_once
@@ -87,7 +88,7 @@ class FilesStored:
     def ask(self) -> None:
         if self.is_alone:
             many = self._many
-            self._ask([stat.path for stat in self.stats if stat.partition not in many])
+            self._ask([path for stat in self.stats if stat.partition not in many for path, _ in stat.files])
 
     def _ask(self, paths: Sequence[str]) -> None:
         found = at_once(self.storage.head, paths, SHORT_REQUESTS)
@@ -103,15 +104,15 @@ class FilesStored:
         lister = current.stored if self.storage is current.storage else StorageLister(self.storage)
         many = self._many.union(stat.partition for stat in self.stats if lister.has(stat.partition))
         lister.load(sorted(many))
-        few = [stat.path for stat in self.stats if stat.partition not in many]
+        few = [path for stat in self.stats if stat.partition not in many for path, _ in stat.files]
         self._ask([path for path in few if path not in self.asked])
         sizes = {path: self.asked.pop(path) for path in few}
         for partition in many:
             sizes |= {path_in(partition, name): size for name, size in lister.files(partition).items()}
-        for stat in self.stats:
-            if sizes.get(stat.path) != stat.file_size:
+        for path, size in chain.from_iterable(stat.files for stat in self.stats):
+            if sizes.get(path) != size:
                 raise CheckFailed(
-                    f"{self.storage.full_path(stat.path)} is not there as it was written",
+                    f"{self.storage.full_path(path)} is not there as it was written",
                     hint="nothing was committed; execute again",
                 )
 

@@ -38,8 +38,11 @@ def check_definition(options: Options, config: TableConfig) -> None:
         creation_keys.HIVE_STYLE: config.hive_style,
         creation_keys.URL_ENCODE: config.url_encode,
         creation_keys.META_FIELDS: config.populate_meta_fields,
+        creation_keys.CHANGE_DATA: config.captures_changes,
         creation_keys.TIMELINE_ZONE: config.timeline_zone,
     }
+    if config.captures_changes:
+        known[creation_keys.CHANGE_DATA_MODE] = config.changes_mode
     if config.key_generator:
         known[creation_keys.KEY_GENERATOR] = creation_keys.key_generator_type(config.key_generator)
     if not payload_is_of_write(config):

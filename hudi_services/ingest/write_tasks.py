@@ -7,6 +7,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from ..log_files.change_schema import ChangesMode
 from ..merging.rules import MergeRule
 from ..merging.slices import MergedSlices
 from ..metadata.records.keys import COLUMN_STATS
@@ -21,6 +22,7 @@ from ..snapshot import Snapshot
 from ..table.new_logs import LogNames, log_numbers
 from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
+from ..writing.change_logs import ChangesForm
 from ..writing.inserted_files import InsertTask, Written, write_inserts
 from ..writing.kept_rows import KeptRows
 from ..writing.row_store import Place, Portion, RowStore
@@ -106,8 +108,7 @@ class WriteTasks:
         self._file_keys = kept.file_keys
         self._assigned = assigned
         self._rule = rule
-        most = form.memory.limit // _BLOCK_SHARE
-        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], most, _MOST_BLOCK_BYTES)
+        self._block_bytes = block_bytes(options, form.memory)
         self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
         self._names: dict[str, LogNames] = {}
 
@@ -181,7 +182,12 @@ class WriteTasks:
             listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
             numbers = log_numbers(file.name for file in listed)
             self._names[partition] = LogNames(
-                table.log_naming, partition, self._form.instant, numbers, lambda: table.ledger.compacting
+                table.log_naming,
+                partition,
+                self._form.instant,
+                numbers,
+                lambda: table.ledger.compacting,
+                tells_slice=table.config.captures_changes,
             )
         return self._names[partition]
 
@@ -226,8 +232,23 @@ def write_form(
 ) -> WriteForm:
     """What the tasks of a write have in common; `memory` is that of each of them."""
     settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
-    ranged = ranged_columns(table, schema)
-    return WriteForm(table.storage, instant, schema, table.config.dropped_columns, settings, ranged, memory, sort)
+    ranged, dropped = ranged_columns(table, schema), table.config.dropped_columns
+    changes = changes_form(table, options, memory)
+    return WriteForm(table.storage, instant, schema, dropped, settings, ranged, memory, sort, changes)
+
+
+def changes_form(table: Snapshot, options: Options, memory: TaskMemory) -> ChangesForm | None:
+    """How a write logs the changes that it makes in base files; None where the table does not want them."""
+    config = table.config
+    if not config.captures_changes:
+        return None
+    block, file = block_bytes(options, memory), options[writing_keys.LOG_FILE_BYTES]
+    return ChangesForm(ChangesMode[config.changes_mode], block, file, table.log_naming.marker_kind)
+
+
+def block_bytes(options: Options, memory: TaskMemory) -> int:
+    """The size at which the block of a log file is closed."""
+    return min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE, _MOST_BLOCK_BYTES)
 
 
 def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from ..base_files.base_file_slice import BaseFileSlice
+from ..base_files.row_selection import take_table
 from ..base_files.slices import CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
 from ..errors import REPORT_IT, CheckFailed, CorruptFile, UnsupportedTable
@@ -30,7 +32,7 @@ from .log_records import KEY
 from .merged_logs import Merger, with_dictionaries
 from .rules import Fill, MergeRule
 from .slice_changes import Changes, LogChanges
-from .updates import Effects, Updates, find_updates
+from .updates import Effects, Touched, Updates, find_updates
 
 _COMPRESSION = 3
 """About how many times as large records are in a log file as in a base file."""
@@ -250,6 +252,30 @@ class MergedSlice:
             expected.add_records(piece)
         expected.decide()
         return expected
+
+    def touched_rows(self) -> Iterator[tuple[pa.Table, pa.Table, Touched]]:
+        """The rows of the base file that the records touch, before the merge and after it, without those that it
+        deletes; in the raw form of `keyed_schema`. `Touched.at` numbers the former from 0 on."""
+        names, touched_groups = list(self._schema.columns), self._effects.row_groups.touched
+        for index in map(int, np.flatnonzero(touched_groups)):
+            start = self._start(index)
+            for piece in self._base_pieces(index, names):
+                touched = self._updates.touched(start, start + piece.num_rows)
+                start += piece.num_rows
+                if touched is not None:
+                    before, at = take_table(piece, touched.at), np.arange(touched.at.size)
+                    after = self._merger.rows(before, at, touched.log, touched.wins)
+                    yield before, after, Touched(at, touched.log, touched.wins)
+
+    def added_rows(self) -> Iterator[pa.Table]:
+        """The rows that only the records have, in the raw form of `keyed_schema`."""
+        for rows in self._updates.inserts():
+            yield rows.select(self._schema.columns)
+
+    @property
+    def keyed_schema(self) -> FileSchema:
+        """The schema of its rows with their record keys."""
+        return self._schema
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         for rows, _ in self.tables([KEY]):

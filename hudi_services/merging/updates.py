@@ -37,6 +37,12 @@ class Touched:
     wins: Flags
     """Whether the folded records are preferred."""
 
+    @property
+    def deletes(self) -> Flags:
+        """Whether the row is deleted."""
+        deletes: Flags = np.asarray(self.log.column(DELETES).to_numpy())
+        return self.wins & deletes
+
 
 @dataclass(slots=True)
 class Effects:

@@ -39,6 +39,7 @@ from ..metadata.statistics.indexed_columns import (
 )
 from ..metadata.statistics.partition_ranges import partition_ranges, range_source, settled_in, widening
 from ..metadata.statistics.text_ranges import in_both_orders
+from ..paths import bare_name
 from ..schema.table_schema import TableSchema
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
@@ -331,7 +332,7 @@ def _files_records(files: Iterable[NewFile], listed: Collection[str]) -> list[Re
     """
     listings: dict[str, dict[str, int]] = {}
     for file in files:
-        listings.setdefault(file.partition, {})[file.name] = file.size
+        listings.setdefault(file.partition, {}).update((bare_name(path), size) for path, size in file.stat.files)
     new = {partition_id(partition): FileEntry(0) for partition in listings if partition not in listed}
     everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, new)
     return [everything, *(_listing(partition, sizes) for partition, sizes in listings.items())]

@@ -61,6 +61,8 @@ class TableDefinition:
     url_encode: bool = value_of(creation_keys.URL_ENCODE)
     meta_fields: bool = value_of(creation_keys.META_FIELDS)
     metafile_in_base_format: bool = value_of(creation_keys.METAFILE_IN_BASE_FORMAT)
+    change_data: bool = value_of(creation_keys.CHANGE_DATA)
+    change_data_mode: str = value_of(creation_keys.CHANGE_DATA_MODE)
     zone: str = value_of(creation_keys.TIMELINE_ZONE)
     merge_mode: str = value_of(creation_keys.MERGE_MODE)
     payload: str = value_of(creation_keys.PAYLOAD_CLASS)
@@ -76,6 +78,11 @@ class TableDefinition:
             )
         self._check_fields()
         self._check_merging()
+        if self.change_data and not self.meta_fields:
+            raise ConfigError(
+                "change data capture needs meta fields: readers find the rows of changes by their record keys",
+                hint=f"leave out {creation_keys.META_FIELDS.key}=false",
+            )
         takes_time = self.key_generator is KeyGenerator.TIMESTAMP or PartKind.TIMESTAMP in self.partition_kinds
         missing = [key for key in _NEEDED_TIME_KEYS if takes_time and key not in self.time_options]
         if missing:
@@ -96,7 +103,7 @@ class TableDefinition:
             "hoodie.table.version": str(self.version.number),
             "hoodie.table.recordkey.fields": ",".join(self.record_key),
             "hoodie.table.base.file.format": "PARQUET",
-            "hoodie.table.cdc.enabled": "false",
+            creation_keys.CHANGE_DATA.key: _flag(self.change_data),
             "hoodie.table.timeline.timezone": self.zone,
             "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
@@ -105,6 +112,8 @@ class TableDefinition:
             "hoodie.populate.meta.fields": _flag(self.meta_fields),
             **self.time_options,
         }
+        if self.change_data:
+            common[creation_keys.CHANGE_DATA_MODE.key] = self.change_data_mode
         return common | self._form.properties(self)
 
     @property

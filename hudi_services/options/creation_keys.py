@@ -123,6 +123,15 @@ TIMELINE_ZONE = CREATION(
     "The time zone of the instants of a new table.",
     parse=choice("LOCAL", "UTC"),
 )
+CHANGE_DATA = CREATION(
+    "hoodie.table.cdc.enabled", False, "Change data capture: whether merges into base files log the changes of rows."
+)
+CHANGE_DATA_MODE = CREATION(
+    "hoodie.table.cdc.supplemental.logging.mode",
+    "DATA_BEFORE_AFTER",
+    "What change data capture logs of a change beside the key: nothing, the row before it, or both rows.",
+    parse=choice("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"),
+)
 MERGE_MODE = CREATION(
     "hoodie.write.record.merge.mode",
     "",

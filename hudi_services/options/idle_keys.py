@@ -189,7 +189,7 @@ hoodie.metaserver.connect.retries hoodie.metaserver.connect.retry.delay hoodie.m
 hoodie.partition.ttl.management.strategy.type hoodie.payload.event.time.field
 hoodie.precommit.validators.equality.sql.queries hoodie.precommit.validators.failure.policy
 hoodie.precommit.validators.inequality.sql.queries hoodie.precommit.validators.single.value.sql.queries
-hoodie.rollback.instant.backup.dir hoodie.table.cdc.supplemental.logging.mode hoodie.table.service.manager.actions
+hoodie.rollback.instant.backup.dir hoodie.table.service.manager.actions
 hoodie.table.service.manager.connection.retries hoodie.table.service.manager.connection.retry.delay.sec
 hoodie.table.service.manager.connection.timeout.sec hoodie.table.service.manager.deploy.extra.params
 hoodie.table.service.manager.deploy.parallelism hoodie.table.service.manager.deploy.queue
@@ -264,7 +264,7 @@ hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable
 hoodie.layout.optimize.build.curve.sample.size
 """,
     "Each write makes log files of its own, without positions of records; readers merge them by key.": """
-hoodie.logfile.max.size hoodie.write.record.positions
+hoodie.write.record.positions
 """,
     "Files are closed by the bytes that are stored.": """
 hoodie.parquet.compression.ratio

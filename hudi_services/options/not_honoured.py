@@ -139,7 +139,6 @@ ALL: tuple[Key, ...] = (
         hint=_SERVICE_HINT,
     ),
     _refused("hoodie.bootstrap.base.path", "tables are not bootstrapped"),
-    _refused("hoodie.table.cdc.enabled", "change data capture is not written", _FALSE),
     _refused("hoodie.table.base.file.format", "base files are parquet", ("parquet",)),
     _refused("hoodie.base.file.format", "base files are parquet", ("parquet",)),
     _refused("hoodie.table.ro.file.format", "base files are parquet", ("parquet",)),

@@ -179,7 +179,14 @@ SMALL_FILE_CANDIDATES = WRITING(
 LOG_BLOCK_BYTES = WRITING(
     "hoodie.logfile.data.block.max.size",
     256 * MIB,
-    "Merge-on-read: the size at which a data block of a log file is closed, in bytes.",
+    "Merge-on-read, and change data capture: the size at which a data block of a log file is closed, in bytes.",
+    parse=size,
+    in_table=between(MIB, _MOST_BYTES),
+)
+LOG_FILE_BYTES = WRITING(
+    "hoodie.logfile.max.size",
+    1024 * MIB,
+    "Change data capture: a log of changes that is larger is followed by another one, in bytes.",
     parse=size,
     in_table=between(MIB, _MOST_BYTES),
 )

@@ -173,7 +173,9 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
     lister = StorageLister(table.storage)
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition, stats in commit.stats.items():
-        paths = [path for stat in stats for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path]
+        paths = [
+            path for stat in stats for path in (*(path for path, _ in stat.files), *(stat.log_files or ())) if path
+        ]
         names = {bare_name(path) for path in paths}
         if table.config.is_merge_on_read and not table.log_naming.tells_writers:
             # Later writes that were rolled back may have left log files in the slices that go.

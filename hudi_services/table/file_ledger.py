@@ -303,7 +303,7 @@ def written_names(commit: CommitMetadata) -> frozenset[str] | None:
     if commit.operation == UNKNOWN_OPERATION and not commit.stats:
         return None
     stats = [stat for of_partition in commit.stats.values() for stat in of_partition]
-    paths = (path for stat in stats for path in (stat.path, *(stat.log_files or ()), *stat.cdc_files))
+    paths = (path for stat in stats for path in (*(path for path, _ in stat.files), *(stat.log_files or ())))
     return frozenset(bare_name(path) for path in paths)
 
 

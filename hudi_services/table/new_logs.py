@@ -60,28 +60,35 @@ class LogNames:
         instant: str,
         numbers: LogNumbers,
         compacting: Callable[[], Mapping[FileGroupId, str]],
+        *,
+        tells_slice: bool = False,
     ) -> None:
         """`numbers` are those of the log files in the partition, also of those that readers do not see.
 
-        `compacting` gives the instant of the pending compaction of each file group that has one.
+        `compacting` gives the instant of the pending compaction of each file group that has one. `tells_slice`: write
+        stats name the slice that readers see before the log file, whatever its name says; change data capture needs it.
         """
         self._naming = naming
         self._instant = instant
         self._partition = partition
         self._numbers = numbers
         self._compacting = compacting
+        self._tells_slice = tells_slice
 
     def next(self, group: FileSlice, token: str = UNKNOWN_WRITE_TOKEN) -> NewLog:
         """The next log file of a file group, whose newest slice is given: one without files, for one that it begins."""
         base = self.base_instant(group)
         version = self._numbers.get((group.file_id, base), 0) + 1
         name = log_file_name(group.file_id, base, version, token)
-        base_file, older = self._naming.appended_to(self._own(group, base))
+        own, before = self._own(group, base), base
+        base_file, older = self._naming.appended_to(own)
+        if self._tells_slice and self._naming.tells_writers:
+            before, base_file, older = group.base_instant, group.base_name, tuple(log.name for log in group.log_files)
         stat = WriteStat(
             partition=self._partition,
             file_id=group.file_id,
             path=path_in(self._partition, name),
-            prev_commit=base,
+            prev_commit=before,
             log_version=version,
             base_file=base_file,
             log_files=(*older, name),

@@ -13,9 +13,10 @@ from typing import Protocol
 
 from ..errors import NeedsRecovery, UnsupportedTable
 from ..file_names import has_bucket_digits
+from ..log_files.change_schema import ChangesMode
 from ..model import FileSlice
 from ..storage import Storage
-from ..table_config import TableConfig
+from ..table_config import CHANGES_MODE, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .meta_folder import MetaFolder
@@ -107,6 +108,14 @@ def _table_type(look: Look) -> str:
 
 def _set_to_true(key: str) -> Callable[[Look], str]:
     return lambda look: f"{key}=true" if look.config.raw.get(key, "").lower() == "true" else ""
+
+
+def _unfit_change_data(look: Look) -> str:
+    config = look.config
+    if config.captures_changes and config.changes_mode not in ChangesMode.__members__:
+        return f"change data capture with {CHANGES_MODE}={config.raw[CHANGES_MODE]}"
+    no_meta = _no_meta_fields(look)
+    return f"change data capture and {no_meta}" if config.captures_changes and no_meta else ""
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -305,12 +314,12 @@ FEATURES = (
         "cluster this table: hudi-services schedule",
     ),
     Feature(
-        "change data capture",
-        "hoodie.table.cdc.enabled",
-        _set_to_true("hoodie.table.cdc.enabled"),
+        "change data capture in another form than Hudi reads, or without meta fields",
+        CHANGES_MODE,
+        _unfit_change_data,
         _WRITES_ROWS,
-        "and no change logs are written yet",
-        _BY_HUDI,
+        "and Apache Hudi itself cannot write its changes, or read them",
+        "switch change data capture off, or set a mode that Hudi has",
     ),
     Feature(
         "files without the partition columns",

@@ -25,10 +25,14 @@ from ..model import FileSlice
 from ..options.clustering_keys import NO_LAYOUT
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
+from ..process import peak_bytes
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
+from ..rows.file_output import Stopwatch
+from ..schema.table_schema import META_COLUMNS
+from .change_logs import ChangeLogs, ChangesForm
 from .meta_columns import MetaColumns, some_at_a_time
-from .new_rows import InsertedRows, next_slice_schema
+from .new_rows import InsertedRows, new_rows, next_slice_schema
 from .write_form import WriteForm
 from .writer_schema import with_key
 
@@ -96,7 +100,32 @@ def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, toke
         keeps_group=True,
         appended=appended if task.inserts else None,
     )
-    return rewrite_group(rewrite, token)
+    result = rewrite_group(rewrite, token)
+    return result if form.changes is None else _with_changes(task, changes, inserts, result, form.changes)
+
+
+def _with_changes(
+    task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, result: RewriteResult, how: ChangesForm
+) -> RewriteResult:
+    """The result with the log of the changes, which is written from a merge of its own."""
+    form, clock, spilled = task.form, Stopwatch(), 0
+    (new,) = result.files
+    with clock.phase("changes"):
+        logs = ChangeLogs(form.storage, form.instant, form.schema, how, new)
+        if task.changes:
+            merged = _Updated(task, changes, form.memory.log_records).open(task.updated)
+            logs.add_merge(merged)
+            merged.release()
+            spilled = merged.spilled_bytes
+        schema = form.schema.target
+        names = [name for name in schema.columns if name == KEY or name not in META_COLUMNS]
+        for rows in new_rows(form.schema, task.meta, inserts(), schema, names, task.changes) if task.inserts else ():
+            logs.add_inserts(schema, rows)
+        new = replace(new, stat=replace(new.stat, cdc_files=logs.finish(result.logs)))
+    seconds = {**result.seconds, **clock.seconds}
+    return replace(
+        result, files=(new,), seconds=seconds, spilled=result.spilled + spilled, peak=max(result.peak, peak_bytes())
+    )
 
 
 @dataclass(frozen=True, slots=True)

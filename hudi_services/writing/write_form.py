@@ -6,6 +6,7 @@ from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
 from ..storage import Storage
+from .change_logs import ChangesForm
 from .meta_columns import MetaColumns
 from .writer_schema import WriterSchema
 
@@ -27,6 +28,9 @@ class WriteForm:
     memory: TaskMemory
     sort: tuple[SortColumn, ...] = ()
     """What the rows of new groups are sorted by; () when they keep their order."""
+
+    changes: ChangesForm | None = None
+    """How changes of rows in base files are logged; None where they are not."""
 
     def meta(self, partition: str, number: int) -> MetaColumns:
         """The meta columns of the rows of the task with this number."""

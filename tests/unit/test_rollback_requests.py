@@ -119,7 +119,7 @@ def test_change_data_files_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     from hudi_services.timeline.active import Timeline
 
     path = unpack("1.2.0", tmp_path)
-    stat = WriteStat(P, F, f"{P}/{F}_1-0-1_{T}.parquet", cdc_files=(f"{P}/.{F}_{T}.log.1_1-0-1.cdc",))
+    stat = WriteStat(P, F, f"{P}/{F}_1-0-1_{T}.parquet", cdc_files=((f"{P}/.{F}_{T}.log.1_1-0-1.cdc", 1),))
     commit = CommitMetadata("UPSERT", {P: (stat,)})
     begin(path, commit=commit)
     monkeypatch.setattr(Timeline, "read_commit", lambda self, instant: commit)

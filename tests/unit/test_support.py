@@ -55,7 +55,10 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "hoodie.populate.meta.fields": "false",
         "hoodie.table.metadata.partitions": "files",
     },
-    "change data capture": {"hoodie.table.cdc.enabled": "true"},
+    "change data capture in another form than Hudi reads, or without meta fields": {
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.cdc.supplemental.logging.mode": "CDC_DATA_BEFORE",
+    },
     "files without the partition columns": {"hoodie.datasource.write.drop.partition.columns": "true"},
 }
 FILES = {
