@@ -83,7 +83,8 @@ class LogNames:
         own, before = self._own(group, base), base
         base_file, older = self._naming.appended_to(own)
         if self._tells_slice and self._naming.tells_writers:
-            before, base_file, older = group.base_instant, group.base_name, tuple(log.name for log in group.log_files)
+            before = group.base_instant or base
+            base_file, older = group.base_name, tuple(log.name for log in group.log_files)
         stat = WriteStat(
             partition=self._partition,
             file_id=group.file_id,
