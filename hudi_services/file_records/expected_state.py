@@ -42,7 +42,9 @@ class ExpectedState:
         found = {}
         for name, size in self.files(partition).items():
             file = parse_data_file(partition, name, size)
-            if file is None or self.is_going(partition, name) or not self.is_committed(file):
+            # What a savepoint hides is there again when the savepoint goes.
+            counts = file is not None and (self.is_committed(file) or self.is_hidden(file.instant))
+            if file is None or not counts or self.is_going(partition, name):
                 continue
             # Of a log file that is named after its slice, readers leave out the blocks that do not count.
             if self._is_of_slice(file) or self.must_be_listed(file) is not False:

@@ -39,6 +39,7 @@ def file_index_bootstrap(run: Run[IndexRequest], engine: Engine | None) -> Repor
         Running(f"hudi_services index {table.config.name}", request, report, engine, table.view.live_slices) as runner,
     ):
         table = refresh(table)
+        wanted = asked_of_files(request.index, table, run.options)
         build = FileBuild(table, runner, request.progress, wanted)
         with report.phase("plan"):
             build.begin(table, Times(table, run.settings.skew_millis).next)

@@ -163,5 +163,8 @@ def name_partitions(
     if new:
         write_definitions(storage, config.index_defs_path, {**definitions, **new})
         changes["hoodie.table.index.defs.path"] = config.index_defs_path
+    elif not beside:
+        # Definitions of indexes that went with an earlier metadata table.
+        storage.delete(config.index_defs_path)
     ready = sorted({*beside, *(one.partition for one in partitions)})
     config.update(storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})

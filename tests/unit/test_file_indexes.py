@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hudi_services
@@ -19,11 +20,12 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest
 
 from ..interop.peer import index_definitions
+from ..interop.pristine import Pristine
 from .expression_samples import EXPRESSIONS_HERE
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
 from .shares import places, share
-from .tables import digest, open_local, unpack
+from .tables import digest, listed_view, open_local, unpack
 from .test_compaction import rows_of
 from .test_expression_index import index_is_true, records
 from .test_upserts import rows
@@ -131,6 +133,7 @@ class Beside(LocalEngine):
 
     def __init__(self, path: Path, seed: int) -> None:
         super().__init__(1)
+        self._path = path
         self._table, self._random = hudi_services.open(path, engine="local"), np.random.default_rng(seed)
         self.writes = 0
 
@@ -141,7 +144,7 @@ class Beside(LocalEngine):
             more = int(self._random.integers(3))
             some = rows(first, first + int(self._random.integers(1, 60)), ts=ts, more_days=more)
             options = {**_OFF, **_QUIET}
-            match int(self._random.integers(5)):
+            match int(self._random.integers(7)):
                 case 0:
                     assert self._table.delete(some, options=options).ok
                 case 1:
@@ -152,6 +155,14 @@ class Beside(LocalEngine):
                 case 2:
                     written = self._table.upsert(some, options=options)
                     assert written.ok and self._table.rollback(written.instant, completed=True).ok
+                case 3:
+                    # Older commits go from the timeline, and the newest one goes with the files that were listed.
+                    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+                    self._table.clean(options={**_QUIET, "hoodie.clean.commits.retained": "1"})
+                    self._table.archive(options={**keep, "hoodie.clean.commits.retained": "1"})
+                case 4:
+                    newest = open_local(self._path).timeline.completed_writes()[-1]
+                    assert self._table.rollback(newest.ts, completed=True).ok
                 case _:
                     assert self._table.upsert(some, options=options).ok
         return super().map(function, tasks, description, progress)
@@ -238,6 +249,97 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     assert "files" not in listed(path)
     build(path, "files")
     assert listed(path) == {"files"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_commits_that_were_archived_meanwhile(version: int, tmp_path: Path) -> None:
+    """Made and archived between two looks: the timeline tells nothing of them."""
+    path = tmp_path / "t"
+    table = made(path, version)
+
+    class Busy(LocalEngine):
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            if description == "write the indexes" and not (path / "d9").exists():
+                for number in range(9):
+                    some = rows(300, 310, ts=number, days=1, more_days=9 if number == 0 else 0)
+                    assert table.upsert(some, options={**_OFF, **_QUIET}).ok
+                assert table.clean(options={**_QUIET, "hoodie.clean.commits.retained": "1"}).ok
+                keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+                assert table.archive(options={**_QUIET, **keep, "hoodie.clean.commits.retained": "1"}).ok
+            return super().map(function, tasks, description, progress)
+
+    build(path, engine=Busy(1))
+    metadata = open_local(path).metadata
+    assert metadata is not None and "d9" in metadata.listed_partitions()
+    is_right(path)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_log_file_that_goes_before_it_is_read(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path, table_version=version, table_type="MERGE_ON_READ", options=_OFF)
+    assert table.insert(rows(0, 9, days=1), options=_OFF).ok
+    assert table.upsert(rows(0, 5, ts=999, days=1), options=_OFF).ok
+    last = table.upsert(rows(0, 3, ts=1000, days=1), options=_OFF)
+
+    class Undone(LocalEngine):
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            if open_local(path).timeline.find(str(last.instant)):
+                assert table.rollback(str(last.instant), completed=True).ok
+            return super().map(function, tasks, description, progress)
+
+    build(path, engine=Undone(1))
+    is_right(path)
+    ranges = [one for one in records(path, "partition_stats").values() if getattr(one, "column", "") == "ts"]
+    assert [(one.minimum, one.maximum) for one in ranges] == [(0, 999)]  # type: ignore[attr-defined]
+
+
+def test_columns_that_came_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = made(path, 9)
+
+    class Wider(LocalEngine):
+        def map(self, function: Any, tasks: Any, description: str, progress: Any) -> Any:
+            if description == "write the indexes":
+                some = rows(200, 210)
+                more = some.append_column("more", pa.array(range(10), pa.int64()))
+                assert table.upsert(more, options=_OFF).ok
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(ConflictError, match="the columns of the table have changed while"):
+        build(path, engine=Wider(1))
+    assert "files" not in listed(path)
+    build(path)
+    is_right(path)
+    assert "more" in index_definitions(path)["column_stats"]["sourceFields"]
+
+
+def test_statistics_by_which_rows_would_be_missed(tmp_path: Path) -> None:
+    """Of version 6, whose reader takes a column without statistics for null."""
+    path = tmp_path / "t"
+    table = create(path, table_version=6, options=_OFF)
+    some = rows(0, 9).append_column("price", pa.array([None] * 9, pa.decimal128(38, 10)))
+    assert table.insert(some, options=_OFF).ok
+    with pytest.raises(UnsupportedTable, match="which has no statistics, and Hudi"):
+        build(path)
+    build(path, "files")
+    is_right(path)
+
+
+def test_files_that_a_savepoint_hides(tmp_path: Path) -> None:
+    """They are listed, and seen when the savepoint goes."""
+    path = Path(shutil.copytree(Pristine.unpack("1.2.0", tmp_path / "made").table("beyond"), tmp_path / "t"))
+    opened = open_local(path)
+    opened.config.update(opened.storage, {"hoodie.table.metadata.partitions": ""})
+    shutil.rmtree(path / ".hoodie/metadata")
+    build(path)
+    for file in path.glob(".hoodie/timeline/*savepoint*"):
+        file.unlink()
+    table = open_local(path)
+    with_table, by_listing = (
+        {file.path for one in view.live_slices() for file in one.files} for view in (table.view, listed_view(table))
+    )
+    assert with_table == by_listing and with_table
 
 
 def test_another_process_builds_it_meanwhile(tmp_path: Path) -> None:

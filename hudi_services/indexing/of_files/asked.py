@@ -25,6 +25,7 @@ from ...metadata.records.keys import (
     FILES,
     PARTITION_STATS,
 )
+from ...metadata.statistics.column_stats import is_covered
 from ...metadata.statistics.indexed_columns import NO_COLUMNS, IndexColumns, index_columns, is_typed
 from ...metadata_updates.metadata_form import NewStatistics, has_definitions
 from ...options import Options, index_keys
@@ -109,11 +110,30 @@ def _of_names(names: Iterable[str], table: Snapshot, options: Options, *, makes_
 
 
 def _columns(table: Snapshot, statistics: NewStatistics, definition: Mapping[str, Any]) -> IndexColumns:
+    """The columns with statistics. Raises UnsupportedTable where Hudi 0.15 would miss rows by those of the others."""
+    if not has_definitions(table.config):
+        _check_old_statistics(table, statistics)
     fields = [str(one) for one in definition["sourceFields"]]
     if not has_definitions(table.config) and not statistics.columns and table.config.populate_meta_fields:
         # Without a list, Hudi 0.15 has the statistics of all meta columns.
         fields += META_COLUMNS
     return IndexColumns(frozenset(fields), typed=definition.get("version") == "V2")
+
+
+def _check_old_statistics(table: Snapshot, statistics: NewStatistics) -> None:
+    """Hudi 0.15 takes a column without statistics for null, in a filter on several columns."""
+    root, schema = table.storage.root, table.schema
+    assert schema is not None, "looked at before"
+    told = [one for one in schema.columns if not one.type.is_nested and not is_covered(one.type, typed=False)]
+    if table.config.dropped_columns:
+        what = f"the column {table.config.dropped_columns[0]}, which only some of its files have"
+    elif told and not statistics.columns:
+        what = f"the column {told[0].name} of the type {told[0].type}, which has no statistics"
+    else:
+        return
+    raise UnsupportedTable(
+        f"{root} has {what}, and Hudi 0.15 would miss rows by the statistics of the others", hint="build --index files"
+    )
 
 
 def _check_ranges(table: Snapshot, *, has_columns: bool) -> None:

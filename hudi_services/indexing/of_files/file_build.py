@@ -10,13 +10,14 @@ The files are in .hoodie/.hudi_services/file-indexes until then. A killed build 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ...codecs.avro import AvroSchema, parse_schema
 from ...codecs.hashing import file_group_index
 from ...concurrency import at_once
 from ...engine import Engine
-from ...errors import ConflictError
+from ...errors import ConflictError, CorruptFile
 from ...file_names import OWN_FOLDER
 from ...file_records.expected_state import ExpectedState
 from ...file_records.footers import FileSource
@@ -27,7 +28,7 @@ from ...metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, bloom_f
 from ...metadata.records.record_schema import stored_schema
 from ...metadata_updates.creation import listing_content
 from ...metadata_updates.new_partition import BuiltPartition, Placed, unused_instants
-from ...model import LogFile
+from ...model import FileSlice, LogFile
 from ...packing import pack
 from ...snapshot import Snapshot, is_unchanged
 from ...storage import Storage
@@ -70,6 +71,8 @@ class FileBuild:
         self._went: set[_Place] = set()
         """Files that went while the indexes were built."""
         self._logs: dict[_Group, list[Placed]] = {}
+        self._missing: set[str] = set()
+        """Paths of files that were gone when they were to be read; the next look tells whether they are listed."""
         self._round = 0
         self._text, self._release = "", ""
         """The schema of the records, and the release that it is of."""
@@ -103,7 +106,7 @@ class FileBuild:
     def read(self, table: Snapshot) -> None:
         """Read all files of the table into runs."""
         self._listing = self._listed(table)
-        members = members_of(table.view, data_files(self._listing))
+        members = self._members(table)
         self._text, self._release = self._schema(table).text, table.config.version.release
         self._take(self._read(table, members, None))
         self._note(members)
@@ -115,18 +118,26 @@ class FileBuild:
 
     def is_behind(self, table: Snapshot) -> bool:
         """Whether the table has changed since its files were read."""
-        return self._seen is None or not is_unchanged(table, self._seen)
+        return self._seen is None or bool(self._missing) or not is_unchanged(table, self._seen)
 
     def catch_up(self, table: Snapshot) -> None:
         """Read what has changed, and write it on top of what is written.
 
-        Raises ConflictError when another process has made the metadata table.
+        Raises ConflictError when another process has made the metadata table, and when the table has other columns by
+        now: which of them get statistics was decided before.
         """
+        assert self._seen is not None, "its files were read"
+        if table.schema != self._seen.schema:
+            raise ConflictError(
+                f"{self._storage.root}: the columns of the table have changed while its indexes were built",
+                hint="run again",
+            )
         if self.wanted.makes_table and table.metadata is not None:
             raise ConflictError(f"{self._storage.root}: another process built the metadata table meanwhile")
         self._round += 1
-        self._listing = self._listed(table)
-        members = members_of(table.view, data_files(self._listing))
+        missing, self._missing = self._missing, set()
+        self._listing = self._listed(table, {path.rpartition("/")[0] for path in missing})
+        members = self._members(table)
         places = {_place(one) for one in members}
         fresh = {_place(one) for one in members}.difference(self._described)
         # Files that readers see again, as after a rollback, are in the ranges of their partitions.
@@ -138,6 +149,11 @@ class FileBuild:
         ranges += [
             one for one in self._read(table, _whole_slices(members, again), again) if one.index not in _FOLLOWED_BY_LOGS
         ]
+        for path in sorted(missing & self._missing):
+            raise CorruptFile(
+                f"{self._storage.full_path(path)} is listed, and is not there",
+                hint=f"run: hudi-services validate --base-path {self._storage.root}",
+            )
         self._take(ranges)
         self._note(members)
         self._went = (self._went | gone) - places
@@ -170,11 +186,13 @@ class FileBuild:
 
     # ---- what is read
 
-    def _listed(self, table: Snapshot) -> dict[str, Files]:
+    def _listed(self, table: Snapshot, also: Collection[str] = ()) -> dict[str, Files]:
+        """The files of the table; of one without a metadata table, where they may have changed, and `also`."""
         if table.metadata is not None:
             lister = MetadataLister(table.metadata)
             return {partition: files for partition, files in lister.each(lister.partitions()) if files}
         changed = self._changed(table)
+        changed = None if changed is None else changed.union(also)
         state = ExpectedState(table, only=changed)
         wanted = sorted(state.partitions)
         anew = dict(zip(wanted, at_once(state.committed, wanted), strict=True))
@@ -182,16 +200,25 @@ class FileBuild:
         return {partition: files for partition, files in sorted((kept | anew).items()) if files}
 
     def _changed(self, table: Snapshot) -> frozenset[str] | None:
-        """The data partitions whose files may have changed since the last look; None for all."""
+        """The data partitions whose files may have changed since the last look; None for all.
+
+        Where instants have gone, others may have come and gone: they are archived, and a savepoint may have been
+        deleted.
+        """
         if self._seen is None:
             return None
         known = {one.file_name for one in self._seen.timeline.instants}
+        left = {one.ts for one in table.timeline.instants}
+        if any(one.is_completed and one.ts not in left for one in self._seen.timeline.instants):
+            return None
         found = [table.ledger.changes(one) for one in table.timeline.instants if one.file_name not in known]
         return None if None in found else frozenset().union(*(one for one in found if one is not None))
 
     def _note(self, members: Sequence[Member]) -> None:
-        self._described = {_place(one) for one in members}
-        self._live = {_place(one) for one in members if one.is_live}
+        """What is described; files that were missing when they were read are not."""
+        there = [one for one in members if one.file.path not in self._missing]
+        self._described = {_place(one) for one in there}
+        self._live = {_place(one) for one in there if one.is_live}
 
     def _read(self, table: Snapshot, members: Sequence[Member], described: set[_Place] | None) -> list[RecordRun]:
         """The runs of the files `described`, or of all `members`."""
@@ -215,7 +242,25 @@ class FileBuild:
             for number, of_task in enumerate(packed)
         ]
         found = self._engine.map(read_files, tasks, "read the files of the table", self._tell("read files"))
-        return [run for of_task in found for run in of_task]
+        self._missing |= {path for of_task in found for path in of_task.missing}
+        return [run for of_task in found for run in of_task.runs]
+
+    def _members(self, table: Snapshot) -> list[Member]:
+        """The data files with their slices. Those that a savepoint hides count as live: they are seen when it goes."""
+        files = data_files(self._listing)
+        found = [self._shown(table, one) for one in members_of(table.view, files)]
+        known = {_place(one) for one in found}
+        hidden = table.ledger.facts.is_hidden
+        for some in files.values():
+            for file in some:
+                if (file.partition, file.name) not in known and isinstance(file, LogFile) and hidden(file.instant):
+                    alone = FileSlice(file.partition, file.file_id, file.instant, None, (file,))
+                    found.append(Member(file, alone, is_live=True))
+        return sorted(found, key=_place)
+
+    @staticmethod
+    def _shown(table: Snapshot, member: Member) -> Member:
+        return replace(member, is_live=True) if table.ledger.facts.is_hidden(member.file.instant) else member
 
     def _schema(self, table: Snapshot) -> AvroSchema:
         if table.metadata is not None:

@@ -85,7 +85,8 @@ class FileIndexesDraft:
         """The properties of the new metadata table; None where there is one. Raises LostWork."""
         metadata, storage = current.metadata, current.storage
         if metadata is None:
-            if self.build.made is None:
+            properties = f"{METADATA_TABLE_FOLDER}/.hoodie/hoodie.properties"
+            if self.build.made is None or storage.head(properties) is None:
                 # What a killed build, or a writer that has switched its metadata table off, has left.
                 storage.delete_tree(METADATA_TABLE_FOLDER)
                 self.build.made = create_folder(storage, current.config)

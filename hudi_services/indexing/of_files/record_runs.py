@@ -6,7 +6,7 @@ checksum are kept beside it: Arrow gets only bytes that are right, because it tr
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 
 from ...base_files.key_sort import sort_keys
 from ...codecs.avro import AvroSchema
-from ...errors import CorruptFile
+from ...errors import CorruptFile, UnsupportedTable
 from ...metadata.records.codec import decode_record
 from ...metadata.records.model import RecordType, StatsRecord
 from ...metadata.statistics.column_stats import partition_record
+from ...metadata.statistics.values import NoPromotion, promote
+from ...schema.widening import widest
 from ...storage import Storage
 
 SCHEMA = pa.schema([pa.field("key", pa.string(), False), pa.field("value", pa.binary(), False)])
@@ -90,8 +92,28 @@ def _merged(key: str, values: pa.Array, schema: AvroSchema, encode: Encode) -> b
     ranges = [one for one in records if isinstance(one, StatsRecord) and one.type is RecordType.PARTITION_STATS]
     if len(ranges) < len(records):
         return bytes(values[-1].as_py())
-    one = partition_record(ranges[0].file_name, ranges[0].column, ranges, tight=False)
-    return encode(one)
+    one = joined_range(ranges[0].file_name, ranges[0].column, ranges)
+    return encode(replace(one, key=key))
+
+
+def joined_range(partition: str, column: str, ranges: Sequence[StatsRecord]) -> StatsRecord:
+    """The range over ranges of files, or of parts of a data partition.
+
+    Raises UnsupportedTable for values of types that do not compare: the column had another type before, and a range of
+    some of the values would hide the others.
+    """
+    bound = widest([one.bound for one in ranges])
+    try:
+        for one in ranges:
+            for value in (one.minimum, one.maximum):
+                promote(value, one.bound, bound)
+    except NoPromotion:
+        raise UnsupportedTable(
+            f"the files of the partition {partition!r} have the column {column} in types that do not compare, and no "
+            "range holds all of its values",
+            hint="build column_stats without partition_stats: hoodie.metadata.index.partition.stats.enable=false",
+        ) from None
+    return partition_record(partition, column, ranges, tight=False)
 
 
 def _write(storage: Storage, path: str, index: str, group: int, table: pa.Table) -> RecordRun:
