@@ -62,7 +62,8 @@ class Turns:
             options={**self.options, **SMALL_FILTERS, **_KEEP},
             engine="local",
         )
-        self.theirs = {**self.options, f"{_WRITE}table.type": kind}
+        # Hudi compacts after each fifth delta commit, otherwise.
+        self.theirs = {**self.options, f"{_WRITE}table.type": kind, "hoodie.compact.inline.max.delta.commits": "100"}
         self.rows: dict[str, Row] = {}
         self.changes: dict[str, list[Change]] = {}
 

@@ -389,3 +389,96 @@ def test_modes_that_hudi_cannot_write(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("DATA_BEFORE_AFTER", "OP_KEY"))
     with pytest.raises(UnsupportedTable, match=f"has change data capture with {MODE}=OP_KEY, and Apache Hudi itself"):
         hudi_services.open(tmp_path / "t", engine="local").upsert(rows(range(2), "y"))
+
+
+def changes_since(path: Path, known: set[str]) -> list[Change]:
+    """The changes of the writes that are not `known`, which it adds to them."""
+    now = open_local(path)
+    new = [one for one in now.timeline.completed_writes() if one.ts not in known]
+    known.update(one.ts for one in new)
+    return [change for one in new for change in changes_of(now, one)]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_columns_that_come_later_and_types_that_grow(version: int, kind: str, tmp_path: Path) -> None:
+    """Rows before a change have the schema of the write, with nulls and promoted values."""
+    path, known = tmp_path / "t", set[str]()
+    table = with_changes(path, table_version=version, table_type=kind, partition_by=[])
+    table.insert(pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "n": pa.array([1, None, 3], pa.int32())}))
+    changes_since(path, known)
+    wider = {"id": ["b", "c", "d"], "ts": [2, 2, 2], "n": pa.array([2**40, 4, 5]), "more": ["x", None, "z"]}
+    table.upsert(pa.table(wider))
+    b, c, d = changes_since(path, known)
+    assert b == ("u", "b", {"id": "b", "ts": 1, "n": None, "more": None}, {"id": "b", "ts": 2, "n": 2**40, "more": "x"})
+    assert c == ("u", "c", {"id": "c", "ts": 1, "n": 3, "more": None}, {"id": "c", "ts": 2, "n": 4, "more": None})
+    assert d == ("i", "d", None, {"id": "d", "ts": 2, "n": 5, "more": "z"})
+    assert table.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_marked_rows_and_rows_that_move(version: int, kind: str, tmp_path: Path) -> None:
+    path, known = tmp_path / "t", set[str]()
+    table = with_changes(path, table_version=version, table_type=kind)
+
+    def marked(numbers: list[int], text: str, ts: int, gone: list[bool], days: int = 2) -> pa.Table:
+        return rows(numbers, text, ts, days).append_column("_hoodie_is_deleted", pa.array(gone))
+
+    table.insert(marked([0, 1, 2, 3], "first", 1, [False] * 4))
+    changes_since(path, known)
+    table.upsert(marked([0, 1, 8, 9], "new", 2, [True, False, True, False]))
+    assert [one[:2] for one in changes_since(path, known)] == [("d", "k000"), ("u", "k001"), ("i", "k009")]
+    table.insert(marked([10, 11, 12], "filled", 2, [True, False, False]))
+    assert [one[:2] for one in changes_since(path, known)] == [("i", "k011"), ("i", "k012")]
+    table.upsert(marked([2], "moved", 3, [False], days=5), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    moved = [one for one in changes_since(path, known) if one.key == "k002"]
+    # d0 is where it was, d2 where it is.
+    assert sorted(one.op for one in moved) == ["d", "i"]
+    assert seen(path)["k002"]["day"] == "d2"
+    assert table.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_buckets(version: int, tmp_path: Path) -> None:
+    """Base files in the first write, log files afterwards, whose stats name their slices."""
+    path, known = tmp_path / "t", set[str]()
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    table = with_changes(path, table_version=version, table_type="MERGE_ON_READ", options=buckets)
+    model: dict[str, Row] = {}
+    for number in range(1, 5):
+        new = rows([0, number, 2 * number, 10 + number, 20 + number], f"t{number}", number).slice(number // 3)
+        before = dict(model)
+        table.upsert(new)
+        model.update({row["id"]: row for row in new.to_pylist()})
+        assert changes_since(path, known) == difference(before, model), number
+        assert not [*path.rglob(".*.cdc")]
+    assert seen(path) == model
+    assert table.validate(strict=True).ok
+
+
+def test_a_loser_that_fills_is_a_change(tmp_path: Path) -> None:
+    """Of a payload by which a row that wins gets values of the other one for its nulls."""
+    path, known = tmp_path / "t", set[str]()
+    table = with_changes(path, table_version=6, partition_by=[])
+    payload = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+    }
+
+    def given(ids: list[str], ts: int, a: list[str | None], b: list[str | None]) -> pa.Table:
+        return pa.table(
+            {"id": ids, "ts": [ts] * len(ids), "a": pa.array(a, pa.string()), "b": pa.array(b, pa.string())}
+        )
+
+    table.insert(given(["x", "y", "z"], 5, ["1", None, "3"], [None, "2", "3"]))
+    changes_since(path, known)
+    table.upsert(given(["x", "y", "z"], 3, ["late", "late", "late"], ["late"] * 3), options=payload)
+    found = changes_since(path, known)
+    assert [(one.op, one.key, one.after and (one.after["a"], one.after["b"])) for one in found] == [
+        ("u", "x", ("1", "late")),
+        ("u", "y", ("late", "2")),
+    ]
+    table.upsert(given(["x"], 9, [None], ["new"]), options=payload)
+    (change,) = changes_since(path, known)
+    assert change.before == {"id": "x", "ts": 5, "a": "1", "b": "late"}
+    assert change.after == {"id": "x", "ts": 9, "a": "1", "b": "new"}
