@@ -150,8 +150,11 @@ def _unknown_partition(look: Look) -> str:
     return f"the metadata partition {unknown[0]} ({key})"
 
 
-def _schema_history(look: Look) -> str:
-    """A table with a schema history identifies columns by the ids of the history, not by their names."""
+def schema_history(look: Look) -> str:
+    """How a schema history shows in a table; "" where it has none.
+
+    A table with a schema history identifies columns by the ids of the history, not by their names.
+    """
     writes = look.timeline.completed_writes()
     told = bool(writes) and bool(look.timeline.read_commit(writes[-1]).extra.get("latest_schema"))
     if not told and ".schema" in look.meta.folders:
@@ -266,7 +269,7 @@ FEATURES = (
     Feature(
         "schema history",
         "hoodie.schema.on.read.enable",
-        _schema_history,
+        schema_history,
         _REWRITES | _WRITES_ROWS,
         "by whose ids its columns are found, and not by their names",
         WITH_HUDI,

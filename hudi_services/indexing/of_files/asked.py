@@ -31,6 +31,7 @@ from ...metadata_updates.metadata_form import NewStatistics, has_definitions
 from ...options import Options, index_keys
 from ...schema.table_schema import META_COLUMNS
 from ...snapshot import Snapshot
+from ...table.support import schema_history
 from .names import EXPRESSION, names_in
 
 _CALL = re.compile(r"(\w{1,100}):(?:(column_stats|bloom_filters):)?(\w+)\(\s*([\w.]+)\s*((?:,\s*\w+\s*=[^,]*)*)\)")
@@ -88,6 +89,12 @@ def _of_names(names: Iterable[str], table: Snapshot, options: Options, *, makes_
     assert schema is not None, "looked at before"
     groups, definitions, columns = dict[str, int](), dict[str, Mapping[str, Any]](), NO_COLUMNS
     has_columns = COLUMN_STATS in names or (COLUMN_STATS in config.metadata_partitions and not makes_table)
+    if not {COLUMN_STATS, PARTITION_STATS}.isdisjoint(names) and schema_history(table):
+        raise UnsupportedTable(
+            f"{table.storage.root} has a schema history, and Hudi would miss rows by statistics by the names of "
+            "columns",
+            hint="build --index files",
+        )
     if FILES in names:
         groups[FILES] = 1
     if COLUMN_STATS in names:
