@@ -297,8 +297,8 @@ class Table:
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Build an index, as `index-bootstrap`: record, secondary:COLUMN or secondary:NAME:COLUMN; files,column_stats for
-        a table without a metadata table; partition_stats, bloom_filters or expression:NAME:FUNCTION(COLUMN).
+        """Build an index, as `index-bootstrap`: record, secondary:COLUMN or secondary:NAME:COLUMN; files,column_stats
+        for a table without a metadata table; partition_stats, bloom_filters or expression:NAME:FUNCTION(COLUMN).
 
         `partitioned`: a record index of each partition, and not one of the whole table. `resume` continues a build that
         was killed; `dry_run` only counts the files, keys and file groups of a build.

@@ -14,6 +14,7 @@ from ..derived_indexes.secondary_index import SecondaryIndex, SecondaryPairs, ne
 from ..errors import ConfigError, NothingToDo, UnsupportedTable
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import HashedPart, KeySource
+from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..snapshot import Snapshot
 
@@ -112,6 +113,18 @@ def check_unbuilt(kind: IndexKind, table: Snapshot) -> None:
         raise UnsupportedTable(
             f"{root} has no record index, and Apache Hudi finds the rows of a secondary index by it",
             hint=f"build it first: hudi-services index-bootstrap --base-path {root}",
+        )
+
+
+def check_no_whole_index(table: Snapshot) -> None:
+    """Raise ConfigError for a table that has a record index of the whole table, and not one of each partition."""
+    metadata = table.metadata
+    if metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
+        return
+    if not Shards.of_groups(metadata.file_groups(RECORD_INDEX)).is_partitioned:
+        raise ConfigError(
+            f"{table.storage.root} has a record index of the whole table already",
+            hint=f"drop it first: hudi-services index-drop --base-path {table.storage.root} --index record",
         )
 
 

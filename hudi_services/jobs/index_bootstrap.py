@@ -10,7 +10,7 @@ from ..engine import Engine
 from ..errors import ConflictError, NothingToDo
 from ..indexing.build import Build, group_counts
 from ..indexing.checkpoints import WORK_FOLDER, Checkpoints
-from ..indexing.kinds import IndexKind, asked_index, check_partitioned, check_unbuilt
+from ..indexing.kinds import IndexKind, asked_index, check_no_whole_index, check_partitioned, check_unbuilt
 from ..indexing.of_files.names import are_of_files
 from ..indexing.publication import IndexDraft
 from ..indexing.shard_count import GroupSizing, PartitionSizing
@@ -44,6 +44,7 @@ def index_bootstrap(request: IndexRequest, storage: Storage | None = None, engin
     kind = asked_index(request.index, table)
     if request.partitioned:
         check_partitioned(kind, table)
+        check_no_whole_index(table)
     try:
         metadata = _check(table, kind)
     except NothingToDo:

@@ -11,7 +11,7 @@ import pytest
 
 import hudi_services
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, UnsupportedTable
+from hudi_services.errors import ConfigError, NothingToDo, UnsupportedTable
 from hudi_services.jobs import validate
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_rescale import index_rescale
@@ -181,6 +181,19 @@ def test_built_beside_writers_and_used(tmp_path: Path) -> None:
     # Kept in step, and used.
     assert table.upsert(day_rows(40, 130, ts=9, more_days=3), options=OPTIONS).ok
     assert table.delete(day_rows(20, 30), options=OPTIONS).ok
+    _is_valid(path)
+
+
+def test_beside_an_index_of_the_whole_table(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path)
+    assert table.insert(day_rows(0, 90)).ok and table.build_index().ok
+    with pytest.raises(ConfigError, match="has a record index of the whole table already"):
+        index_bootstrap(_built(path), engine=LocalEngine())
+    assert table.drop_index("record").ok
+    index_bootstrap(_built(path), engine=LocalEngine())
+    with pytest.raises(NothingToDo, match="has a record index already"):
+        index_bootstrap(_built(path), engine=LocalEngine())
     _is_valid(path)
 
 
