@@ -35,6 +35,7 @@ from .paths import TABLE_FOLDER, is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
+COLUMNS_DROPPED = "hoodie.datasource.write.drop.partition.columns"
 CHANGES_CAPTURED = "hoodie.table.cdc.enabled"
 CHANGES_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
@@ -245,7 +246,12 @@ class TableConfig:
     @property
     def dropped_columns(self) -> tuple[str, ...]:
         """Partition columns that the base files need not have."""
-        return self.partition_fields if self._flag("hoodie.datasource.write.drop.partition.columns", False) else ()
+        return self.partition_fields if self.drops_columns else ()
+
+    @property
+    def drops_columns(self) -> bool:
+        """Whether writers leave the partition columns out of files."""
+        return self._flag(COLUMNS_DROPPED, False)
 
     @property
     def captures_changes(self) -> bool:

@@ -39,6 +39,7 @@ def check_definition(options: Options, config: TableConfig) -> None:
         creation_keys.URL_ENCODE: config.url_encode,
         creation_keys.META_FIELDS: config.populate_meta_fields,
         creation_keys.CHANGE_DATA: config.captures_changes,
+        creation_keys.DROP_COLUMNS: config.drops_columns,
         creation_keys.TIMELINE_ZONE: config.timeline_zone,
     }
     if config.captures_changes:

@@ -45,6 +45,8 @@ class KeepTask:
     omits_deletes: bool = False
     marker: DeleteMarker | None = None
     buckets: Buckets | None = None
+    given: WriterSchema | None = None
+    """As in `KeptRows`."""
 
     def kept(self, store: CountedRows) -> KeptRows:
         """Rows in `store` that are kept so."""
@@ -56,6 +58,7 @@ class KeepTask:
             omits_deletes=self.omits_deletes,
             marker=self.marker,
             buckets=self.buckets,
+            given=self.given,
             file_keys=FileKeys(self.maker.form, self.schema) if self.compares and not self.schema.has_meta else None,
         )
 

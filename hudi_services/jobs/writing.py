@@ -116,7 +116,8 @@ def delete_partitions(request: WriteRequest, storage: Storage | None = None) -> 
     known, memory = table.schema, _memory(run.options, engine)
     if known is None:
         raise NothingToDo("the table has no rows to delete")
-    schema = WriterSchema(known.without_meta(), table.config.populate_meta_fields)
+    columns = known.without_meta().for_files((), table.config.dropped_columns)
+    schema = WriterSchema(columns, table.config.populate_meta_fields)
     with RowStore(memory.limit // 4) as store:
         deleted = partial(matching_partitions, patterns=patterns)
         rows = LocalRows(KeptRows(schema, store), None, memory, request.progress)
@@ -134,7 +135,7 @@ def _write(request: WriteRequest, source_of: SourceOf, storage: Storage | None, 
     if known is None and request.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
     rule = _rule(run.request, config)
-    columns = known and known.without_meta()
+    columns = known and known.without_meta().for_files((), config.dropped_columns)
     of_keys = config_of_keys(options, config)
     source = source_of(InputTypes.of(of_keys, columns, keys_only=request.operation is WriteOperation.DELETE))
     with ExitStack() as stack:
@@ -203,7 +204,7 @@ def _schema(
         compared=compared,
         keys_only=request.operation is WriteOperation.DELETE,
     )
-    check_sort(schema, bulk_sort(request.options, request.operation))
+    check_sort(schema.without(config.dropped_columns), bulk_sort(request.options, request.operation))
     return schema
 
 
@@ -268,8 +269,10 @@ def _keep_task(
     options, operation = request.options, request.operation
     keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
+    dropped = config.dropped_columns
     return KeepTask(
-        schema=schema,
+        schema=schema.without(dropped),
+        given=schema if dropped else None,
         maker=maker(schema, Zone.of_session(options)),
         memory=_memory(options, source.engine),
         compares=compares,

@@ -63,6 +63,7 @@ class TableDefinition:
     metafile_in_base_format: bool = value_of(creation_keys.METAFILE_IN_BASE_FORMAT)
     change_data: bool = value_of(creation_keys.CHANGE_DATA)
     change_data_mode: str = value_of(creation_keys.CHANGE_DATA_MODE)
+    drop_columns: bool = value_of(creation_keys.DROP_COLUMNS)
     zone: str = value_of(creation_keys.TIMELINE_ZONE)
     merge_mode: str = value_of(creation_keys.MERGE_MODE)
     payload: str = value_of(creation_keys.PAYLOAD_CLASS)
@@ -82,6 +83,12 @@ class TableDefinition:
             raise ConfigError(
                 "change data capture needs meta fields: readers find the rows of changes by their record keys",
                 hint=f"leave out {creation_keys.META_FIELDS.key}=false",
+            )
+        dropped = [name for name in self.ordering if self.drop_columns and name in self.partition_by]
+        if dropped:
+            raise ConfigError(
+                f"the ordering field {dropped[0]} is a partition column, which files would not have",
+                hint=f"leave out {creation_keys.DROP_COLUMNS.key}=true, or order by another column",
             )
         takes_time = self.key_generator is KeyGenerator.TIMESTAMP or PartKind.TIMESTAMP in self.partition_kinds
         missing = [key for key in _NEEDED_TIME_KEYS if takes_time and key not in self.time_options]
@@ -107,7 +114,7 @@ class TableDefinition:
             "hoodie.table.timeline.timezone": self.zone,
             "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
-            "hoodie.datasource.write.drop.partition.columns": "false",
+            creation_keys.DROP_COLUMNS.key: _flag(self.drop_columns),
             "hoodie.partition.metafile.use.base.format": _flag(self.metafile_in_base_format),
             "hoodie.populate.meta.fields": _flag(self.meta_fields),
             **self.time_options,

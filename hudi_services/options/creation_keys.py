@@ -114,6 +114,11 @@ URL_ENCODE = CREATION(
     "Whether special characters in partition paths are encoded.",
 )
 META_FIELDS = CREATION("hoodie.populate.meta.fields", True, "Whether the rows of a new table have Hudi's columns.")
+DROP_COLUMNS = CREATION(
+    "hoodie.datasource.write.drop.partition.columns",
+    False,
+    "Whether files do not have the partition columns: readers get their values from the partition paths, as texts.",
+)
 METAFILE_IN_BASE_FORMAT = CREATION(
     "hoodie.partition.metafile.use.base.format", False, "Whether the metadata files of partitions are parquet files."
 )

@@ -93,7 +93,6 @@ ALL: tuple[Key, ...] = (
     _refused("hoodie.keygen.datetime.parser.class", "times are parsed by Hudi's own parser", _PARSERS),
     _refused("hoodie.deltastreamer.keygen.datetime.parser.class", "times are parsed by Hudi's own parser", _PARSERS),
     _refused("hoodie.datasource.write.slash.separated.date.partitioning", "dates are one folder each", _FALSE),
-    _refused("hoodie.datasource.write.drop.partition.columns", "partition columns stay in the rows", _FALSE),
     _refused("hoodie.allow.operation.metadata.field", "rows do not tell their operation", _FALSE),
     _refused("hoodie.write.schema", _ONE_SCHEMA),
     _refused(

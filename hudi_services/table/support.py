@@ -16,7 +16,7 @@ from ..file_names import has_bucket_digits
 from ..log_files.change_schema import ChangesMode
 from ..model import FileSlice
 from ..storage import Storage
-from ..table_config import CHANGES_MODE, TableConfig
+from ..table_config import CHANGES_MODE, COLUMNS_DROPPED, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .meta_folder import MetaFolder
@@ -106,16 +106,17 @@ def _table_type(look: Look) -> str:
     return "" if found in ("COPY_ON_WRITE", "MERGE_ON_READ") else f"hoodie.table.type={found}"
 
 
-def _set_to_true(key: str) -> Callable[[Look], str]:
-    return lambda look: f"{key}=true" if look.config.raw.get(key, "").lower() == "true" else ""
-
-
 def _unfit_change_data(look: Look) -> str:
     config = look.config
     if config.captures_changes and config.changes_mode not in ChangesMode.__members__:
         return f"change data capture with {CHANGES_MODE}={config.raw[CHANGES_MODE]}"
     no_meta = _no_meta_fields(look)
     return f"change data capture and {no_meta}" if config.captures_changes and no_meta else ""
+
+
+def _keyless_without_columns(look: Look) -> str:
+    without = _no_meta_fields(look)
+    return f"{COLUMNS_DROPPED}=true and {without}" if look.config.dropped_columns and without else ""
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -325,11 +326,11 @@ FEATURES = (
         "switch change data capture off, or set a mode that Hudi has",
     ),
     Feature(
-        "files without the partition columns",
-        "hoodie.datasource.write.drop.partition.columns",
-        _set_to_true("hoodie.datasource.write.drop.partition.columns"),
+        "files without the partition columns, and without meta fields",
+        COLUMNS_DROPPED,
+        _keyless_without_columns,
         _WRITES_ROWS,
-        "and a write would put the partition columns into its files",
+        "and so neither keys nor the columns that they are made of",
         _BY_HUDI,
     ),
 )

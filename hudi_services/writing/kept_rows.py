@@ -47,6 +47,8 @@ class KeptRows:
     marker: DeleteMarker | None = None
     file_keys: RowKeys | None = None
     """How the keys of rows in files are made; None where files have them, or where keys are not compared."""
+    given: WriterSchema | None = None
+    """The schema of the rows as they are given, where it has partition columns that files do not have."""
     null_columns: set[str] = field(default_factory=set)
     """The columns that may have nulls in some row."""
 
@@ -72,10 +74,12 @@ class KeptRows:
         """
         names, start, store = maker.columns if self.keys_only else None, first, self.here
         for table in _small(rows):
-            data = self.schema.conform(table, names)
+            data = (self.given or self.schema).conform(table, names)
             if self.omits_deletes:
                 data = data.filter(pc.invert(deletes(data, self.marker)))
             record_keys, paths = maker.record_keys(data), maker.partition_paths(data)
+            if self.given is not None:
+                data = data.select([name for name in data.column_names if name in self.schema.arrow.names])
             self.null_columns.update(n for n in data.column_names if _may_have_nulls(data.column(n)))
             if self.keys_only:
                 data = pa.table({RECORD_KEY: record_keys})
@@ -146,7 +150,8 @@ def writer_schema(
     """
     if keys_only and table is not None:
         fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))
-        return WriterSchema.of_table(table, rows, list(fields), has_meta=config.populate_meta_fields)
+        schema = WriterSchema.of_table(table, rows, list(fields), has_meta=config.populate_meta_fields)
+        return schema.with_columns(rows, [name for name in config.dropped_columns if name not in table.types])
     return WriterSchema.deduce(
         rows,
         table,

@@ -7,7 +7,7 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -122,6 +122,17 @@ class WriterSchema:
             if name in known and not pa.types.is_null(field.type):
                 _check_promotable(name, column_type(name, field.type, nullable=True), known[name])
         return cls(table, has_meta)
+
+    def with_columns(self, rows: pa.Schema, names: Collection[str]) -> "WriterSchema":
+        """The schema with the columns `names` of `rows`, which it does not have."""
+        if not names:
+            return self
+        added = [Column(name, column_type(name, rows.field(name).type, nullable=True)) for name in names]
+        return replace(self, table=TableSchema.of(with_fields(self.table.avro, added)))
+
+    def without(self, names: Collection[str]) -> "WriterSchema":
+        """The schema without the columns `names`."""
+        return replace(self, table=self.table.for_files((), names)) if names else self
 
     @cached_property
     def target(self) -> FileSchema:

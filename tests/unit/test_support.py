@@ -59,7 +59,10 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "hoodie.table.cdc.enabled": "true",
         "hoodie.table.cdc.supplemental.logging.mode": "CDC_DATA_BEFORE",
     },
-    "files without the partition columns": {"hoodie.datasource.write.drop.partition.columns": "true"},
+    "files without the partition columns, and without meta fields": {
+        "hoodie.datasource.write.drop.partition.columns": "true",
+        "hoodie.populate.meta.fields": "false",
+    },
 }
 FILES = {
     "schema history": ".hoodie/.schema/20260101000000000.schemacommit",
@@ -146,10 +149,6 @@ def test_log_files_of_tables_without_the_partition_columns_are_merged(tmp_path: 
     assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).instant
     assert merged_rows(path) == before
     assert table.validate().exit_code == 0
-    with pytest.raises(
-        UnsupportedTable, match=f"{key}=true, and a write would put the partition columns into its files"
-    ):
-        table.bulk_insert(pa.table({"id": [1]}))
 
 
 def test_file_groups_named_after_buckets(tmp_path: Path) -> None:
