@@ -114,9 +114,11 @@ def _unfit_change_data(look: Look) -> str:
     return f"change data capture and {no_meta}" if config.captures_changes and no_meta else ""
 
 
-def _keyless_without_columns(look: Look) -> str:
-    without = _no_meta_fields(look)
-    return f"{COLUMNS_DROPPED}=true and {without}" if look.config.dropped_columns and without else ""
+def _columns_missed(look: Look) -> str:
+    config = look.config
+    if not config.dropped_columns or (config.populate_meta_fields and not config.is_merge_on_read):
+        return ""
+    return f"{COLUMNS_DROPPED}=true and " + ("log files" if config.is_merge_on_read else _no_meta_fields(look))
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -326,11 +328,12 @@ FEATURES = (
         "switch change data capture off, or set a mode that Hudi has",
     ),
     Feature(
-        "files without the partition columns, and without meta fields",
+        "files without the partition columns, in merge-on-read tables and those without meta fields",
         COLUMNS_DROPPED,
-        _keyless_without_columns,
+        _columns_missed,
         _WRITES_ROWS,
-        "and so neither keys nor the columns that they are made of",
+        "and the values of the columns would be missed: readers of Hudi take those of updated rows from log files, and "
+        "keys that are not stored are made of columns",
         _BY_HUDI,
     ),
 )

@@ -17,7 +17,6 @@ from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS
 
 _WRITE = "hoodie.datasource.write."
-_COMPACT = {"hoodie.compact.inline.max.delta.commits": "1"}
 _CLUSTER = {"hoodie.clustering.plan.strategy.small.file.limit": "100000000"}
 Rows = dict[str, tuple[str, str, int, str]]
 
@@ -35,7 +34,7 @@ def rows(numbers: Sequence[int], text: str, ts: int) -> pa.Table:
 
 
 class Turns:
-    def __init__(self, peer: Peer, path: Path, kind: str, *, hive_style: bool) -> None:
+    def __init__(self, peer: Peer, path: Path, *, hive_style: bool) -> None:
         self.peer, self.path = peer, path
         version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
         known = {DROPPED: "true", f"{_WRITE}hive_style_partitioning": str(hive_style).lower()}
@@ -45,17 +44,14 @@ class Turns:
             record_key="id",
             partition_by=["part", "day"],
             ordering="ts",
-            table_type=kind,
             table_version=version,
             options={**known, **SMALL_FILTERS, "hoodie.clean.automatic": "false"},
             engine="local",
         )
         self.theirs = {
             **known,
-            f"{_WRITE}table.type": kind,
             f"{_WRITE}keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
             f"{_WRITE}partitionpath.field": "part,day",
-            "hoodie.compact.inline.max.delta.commits": "100",
             "hoodie.parquet.small.file.limit": "100000000",
         }
         self.rows: Rows = {}
@@ -86,20 +82,13 @@ class Turns:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("hive_style", [True, False])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_in_turns(peer: Peer, tmp_path: Path, kind: str, hive_style: bool) -> None:
-    turns = Turns(peer, tmp_path / "trips", kind, hive_style=hive_style)
+def test_in_turns(peer: Peer, tmp_path: Path, hive_style: bool) -> None:
+    turns = Turns(peer, tmp_path / "trips", hive_style=hive_style)
     turns.write("ours", "insert", rows(range(10), "first", 1))
     turns.write("theirs", "upsert", rows([0, 1, 20, 21], "theirs", 2))
     turns.write("ours", "upsert", rows([1, 2, 3, 20, 30], "ours", 3))
     turns.write("theirs", "delete", rows([4, 5], "", 4))
     turns.write("ours", "delete", rows([6, 7], "", 5))
-    if kind == "MERGE_ON_READ":
-        assert turns.table.compact(options=_COMPACT).ok
-        turns.check("our compaction")
-        turns.write("theirs", "upsert", rows([0, 1, 30, 40], "theirs", 6))
-        turns.peer.compact(turns.path)
-        turns.check("their compaction")
     turns.write("ours", "upsert", rows([1, 2, 40, 41], "ours", 7))
     assert turns.table.cluster(options=_CLUSTER).ok
     turns.check("our clustering")

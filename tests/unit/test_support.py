@@ -59,9 +59,9 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "hoodie.table.cdc.enabled": "true",
         "hoodie.table.cdc.supplemental.logging.mode": "CDC_DATA_BEFORE",
     },
-    "files without the partition columns, and without meta fields": {
+    "files without the partition columns, in merge-on-read tables and those without meta fields": {
         "hoodie.datasource.write.drop.partition.columns": "true",
-        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.type": "MERGE_ON_READ",
     },
 }
 FILES = {
