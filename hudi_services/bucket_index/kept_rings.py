@@ -42,3 +42,12 @@ def refuse_rollback(table: Snapshot, target: Instant) -> None:
             "writers would go on with them after its rollback",
             hint="cluster the table again",
         )
+
+
+def why_kept(table: Snapshot, target: Instant) -> str:
+    """Why a pending clustering may be neither rolled back nor dropped here; "" when it may be."""
+    try:
+        refuse_rollback(table, target)
+    except UnsupportedTable as refusal:
+        return f"{refusal.message}; {refusal.hint}"
+    return ""

@@ -247,6 +247,8 @@ class WriteRun:
     def _assigned(self, table: Snapshot) -> Iterator[Assigned | None]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
         index = write_index(self._wanted.options, table.config, record_shards(table))
+        # With the rings by which the rows are assigned now.
+        self._rings = index.ring
         known = known_keys(self._wanted.options, self._wanted.operation) or DuplicatePolicy.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..attempts.clean import pending_cleans
+from ..bucket_index.kept_rings import why_kept
 from ..clock import duration
 from ..clustering.planned_slices import input_slices, is_ours
 from ..commit.checkpoints import checkpoints
@@ -257,6 +258,9 @@ def _clustering(case: _Case) -> _Judgement:
     begun = case.instant.state is State.INFLIGHT
     if case.signs.alive and (begun or case.signs.heartbeat_millis is not None):
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
+    kept = why_kept(case.table, case.instant)
+    if kept:
+        return Decision.WAIT, kept, blocks
     if begun:
         done = len(checkpoints(case.table, case.instant))
         more = f", with {done} finished tasks that execute would keep" if done else ""

@@ -155,6 +155,8 @@ def test_rows_that_writers_wrote_twice(release: str, tmp_path: Path) -> None:
     for act in (table.execute_clustering, lambda: table.rollback(plan)):
         with pytest.raises(UnsupportedTable, match=f"writers have written to the buckets of the pending plan {plan}"):
             act()
+    found = table.recover(apply=True)
+    assert [row["decision"] for row in found.tables["instants"].to_pylist()] == ["wait"]
     assert files_of(path) == before
 
 
