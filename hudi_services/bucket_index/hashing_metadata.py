@@ -30,12 +30,22 @@ def load_ring(table: Snapshot, partition: str) -> Ring | None:
     names = {file.name for file in files}
     marked = {name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER)}
     instants = sorted((name.removesuffix(_RING) for name in names if name.endswith(_RING)), reverse=True)
+    # A ring that is younger than what is known of the table is that of a clustering which is not known either.
+    last = max((one.ts for one in table.timeline.instants), default=FIRST_INSTANT)
+    unsure: list[str] = []
+    counts: Ring | None = None
     for instant in instants:
+        if instant > last or _is_pending(table, instant):
+            continue
         if instant == FIRST_INSTANT or instant in marked or _is_completed(table, instant):
-            return _read(table.storage, partition, instant)
-        if not _is_pending(table, instant) and _was_used(table, partition, instant, instants):
-            return _read(table.storage, partition, instant)
-    return None
+            counts = _read(table.storage, partition, instant)
+            break
+        unsure.append(instant)
+    for instant in unsure:
+        ring = _read(table.storage, partition, instant)
+        if _was_used(table, ring, counts):
+            return ring
+    return counts
 
 
 def store_first(storage: Storage, ring: Ring) -> Ring:
@@ -73,12 +83,11 @@ def _is_pending(table: Snapshot, instant: str) -> bool:
     return found is not None and not found.is_completed
 
 
-def _was_used(table: Snapshot, partition: str, instant: str, instants: list[str]) -> bool:
-    """Whether readers see a file group that only the ring of `instant` has: it is archived, and was not rolled back."""
-    older = [one for one in instants if one < instant]
-    known = {node.prefix for one in older[:1] for node in _read(table.storage, partition, one).nodes}
-    new = {node.file_id for node in _read(table.storage, partition, instant).nodes if node.prefix not in known}
-    return any(one.file_id in new for one in table.view.latest_slices(partition))
+def _was_used(table: Snapshot, ring: Ring, older: Ring | None) -> bool:
+    """Whether readers see a file group that only this ring has: its clustering is archived, and was not rolled back."""
+    known = {node.prefix for node in older.nodes} if older is not None else set()
+    new = {node.file_id for node in ring.nodes if node.prefix not in known}
+    return any(one.file_id in new for one in table.view.latest_slices(ring.partition))
 
 
 def _read(storage: Storage, partition: str, instant: str) -> Ring:

@@ -44,6 +44,15 @@ def refuse_rollback(table: Snapshot, target: Instant) -> None:
         )
 
 
+def forget_rings(table: Snapshot, ts: str, action: str) -> None:
+    """Delete the rings of a clustering that is rolled back, or whose plan is dropped: writers of Hudi may count one
+    that shares a node with an older ring."""
+    if action not in (Action.REPLACE_COMMIT.value, Action.CLUSTERING.value) or not has_rings(table):
+        return
+    rings = [file.path for file in table.storage.list_tree(FOLDER) if file.name == f"{ts}{RING_ENDING}"]
+    table.storage.delete_all(rings, lambda count: None)
+
+
 def why_kept(table: Snapshot, target: Instant) -> str:
     """Why a pending clustering may be neither rolled back nor dropped here; "" when it may be."""
     try:

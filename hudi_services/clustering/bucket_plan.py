@@ -2,9 +2,11 @@
 
     split    a bucket of more bytes than the largest file times the split threshold; its range is halved
     merge    neighbours of at most the largest file times the merge threshold, into the last of them
-    sort     with sort columns, every other bucket by itself
+    sort     every other bucket by itself, in a partition with a split or a merge, or with sort columns
 
-Hudi rewrites every other bucket, too, whether rows are sorted or not; that changes nothing, and is left out here.
+Hudi rewrites all buckets of every partition. Where no bucket is split or merged that changes nothing, and is left out
+here. Elsewhere all buckets get new file ids: a ring that shares one with an older ring counts for Hudi even where its
+clustering was rolled back.
 Source: BaseConsistentHashingBucketClusteringPlanStrategy, ConsistentBucketIdentifier of Apache Hudi 0.15.0 to 1.2.0.
 """
 
@@ -18,7 +20,7 @@ from ..bucket_index.ring import DELETE, REPLACE, TOTAL, Ring, RingNode, encoded_
 from ..bucket_index.signs import GROUP_CHILDREN, GROUP_NUMBER, GROUP_PARTITION
 from ..codecs.clustering_plan import ClusteringPlan
 from ..commit.conflicts import pending_writes
-from ..errors import ConflictError, UnsupportedTable
+from ..errors import ConflictError, CorruptFile, UnsupportedTable
 from ..model import FileSlice
 from ..options import clustering_keys, value_of, writing_keys
 from ..snapshot import Snapshot
@@ -94,7 +96,7 @@ def select_buckets(
     groups = [*found, *merged]
     taken = {one.file_id for planned in groups for one in planned.group.slices}
     rest = [one for one in free if one.file_id not in taken]
-    if sorts:
+    if sorts or groups:
         groups += [_alone(ring, one) for one in rest]
     else:
         selection.judge(rest, ClusteringReason.BUCKET_FITS.value)
@@ -183,5 +185,8 @@ def rings_of(table: Snapshot, plan: ClusteringPlan, instant: str) -> dict[str, t
                 hint=f"roll it back with rollback --instant {instant}, and schedule a new one",
             )
         children = [child for group in groups for child in children_of(group.extra or {}, instant)]
+        new = [child.prefix for child in children if child.prefix is not None]
+        if len({*new}) < len(new) or not {node.prefix for node in before.nodes}.isdisjoint(new):
+            raise CorruptFile(f"the plan {instant} gives a bucket of the partition {partition!r} an id that is in use")
         found[partition] = before, before.after(instant, children)
     return found

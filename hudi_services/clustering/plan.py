@@ -154,8 +154,10 @@ def _of_buckets(
         half_hidden = {(partition, file_id) for file_id in view.half_hidden(partition)}
         eligibility, slices = Eligibility(sys.maxsize, *pending, half_hidden), view.latest_slices(partition)
         found = select_buckets(table, partition, slices, rules.buckets, eligibility, selection, sorts=bool(rules.sort))
+        # A partition is taken whole: see `bucket_plan`.
+        fits = not groups or len(groups) + len(found) <= rules.sizes.max_groups
         for one in found:
-            if len(groups) < rules.sizes.max_groups:
+            if fits:
                 selection.judge(one.group.slices, ClusteringReason.PICKED.value, len(groups))
                 groups.append(one)
             else:

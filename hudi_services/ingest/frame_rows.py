@@ -20,6 +20,7 @@ from functools import partial
 from ..engine import Frame, Labelled, Pieces, number_of
 from ..errors import CheckFailed, NothingToDo
 from ..merging.rules import MergeRule
+from ..model import FileSlice
 from ..options import Options
 from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
@@ -159,7 +160,12 @@ class FrameRows:
         total = _total(self._counted)
         found = {(place.partition, place.file_id) for place in total.counts if place.file_id}
         slices = table.view.latest_slices_of(sorted({partition for partition, _ in found}))
-        yield Assigned(total, {group: one for one in slices if (group := (one.partition, one.file_id)) in found})
+        known_groups = {group: one for one in slices if (group := (one.partition, one.file_id)) in found}
+        # By consistent hashing a bucket has its name before it has a file.
+        begun = {group: FileSlice(*group, "", None) for group in found - known_groups.keys()}
+        if begun and index.ring is None:
+            raise CheckFailed(f"{table.storage.root} has no file group {min(begun)}, to which rows were assigned")
+        yield Assigned(total, {**known_groups, **begun})
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
         if not tasks:

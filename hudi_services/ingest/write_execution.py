@@ -249,6 +249,10 @@ class WriteRun:
         index = write_index(self._wanted.options, table.config, record_shards(table))
         # With the rings by which the rows are assigned now.
         self._rings = index.ring
+        if index.ring is not None:
+            # Before they are sent to tasks: what is stored and expected later is what these went by.
+            for partition in self._kept.partitions:
+                index.ring.ring(table, partition)
         known = known_keys(self._wanted.options, self._wanted.operation) or DuplicatePolicy.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.

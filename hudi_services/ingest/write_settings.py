@@ -42,6 +42,18 @@ def check_rings(table: Snapshot, request: WriteRequest, *, has_index: bool) -> N
                 f"{writing_keys.BUCKET_ENGINE.key}=CONSISTENT_HASHING",
             )
         return
+    if table.timeline.first_write and not has_rings(table):
+        raise UnsupportedTable(
+            f"{table.storage.root} has rows in file groups that are no buckets of consistent hashing",
+            hint=f"leave {writing_keys.BUCKET_ENGINE.key} out, or write to a new table",
+        )
+    options = request.options
+    looks = options[writing_keys.DUPLICATE_POLICY] != "NONE" or options[writing_keys.DROP_DUPLICATES]
+    if request.operation is WriteOperation.INSERT and looks:
+        raise ConfigError(
+            "by consistent hashing an insert is an upsert, and keys that are there are not looked for",
+            hint=f"leave {writing_keys.DUPLICATE_POLICY.key} and {writing_keys.DROP_DUPLICATES.key} out",
+        )
     if request.operation not in (WriteOperation.INSERT, WriteOperation.UPSERT, WriteOperation.DELETE):
         raise UnsupportedTable(
             f"{request.operation.value} is not done on a table with consistent hashing: Apache Hudi fails beside the "

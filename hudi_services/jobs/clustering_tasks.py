@@ -79,6 +79,13 @@ def _split(
     instant: str,
 ) -> BucketSplit:
     before, after = rings
+    config, option = run.table.config, writing_keys.BUCKET_FIELDS
+    if len(before.nodes) == 1 and len(config.record_key_fields) > 1 and not run.options.is_set(option):
+        raise ConfigError(
+            f"the partition {before.partition!r} of {run.table.storage.root} has one bucket, which does not tell which "
+            "fields of the record key are hashed",
+            hint=f"set {option.key} as the writers of the table do: to all fields, where they do not set it",
+        )
     hashed = run.options[writing_keys.BUCKET_FIELDS]
     hashes = KeyHashes.of_table(run.table.config, hashed)
     new = tuple(one.file_id for one in children_of(planned.extra or {}, instant) if one.prefix is not None)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from ..base_files.slices import RECORD_KEY
 from ..rows.external_sort import ExternalSort
-from ..rows.sorting import RowSorter
+from .decoding import learned_sorter
 from .group_writer import GroupWriter
 from .outputs import RowFile
 
 
 class BucketWriter(GroupWriter):
-    """Writes a file for each new bucket that gets rows."""
+    """Writes a file for each new bucket that gets rows. How large they get is not known before."""
 
     decoded = "consistent hashing"
 
@@ -26,7 +26,7 @@ class BucketWriter(GroupWriter):
         if not task.sort:
             self._divide(group.tables())
             return
-        with ExternalSort(RowSorter(group.target, task.sort, task.layout), group.rows, task.memory) as sort:
+        with ExternalSort(learned_sorter(group), group.rows, task.memory) as sort:
             for table in group.tables():
                 sort.add(table)
             sort.complete()

@@ -28,7 +28,7 @@ class DecodingWriter(GroupWriter):
         if not group.task.sort:
             self._write(group.tables(), group.cuts(group.pieces))
             return
-        with ExternalSort(self._sorter(), group.rows, group.task.memory) as sort:
+        with ExternalSort(learned_sorter(self.group), group.rows, group.task.memory) as sort:
             for table in group.tables():
                 with group.clock.phase("sort"):
                     sort.add(table)
@@ -57,22 +57,6 @@ class DecodingWriter(GroupWriter):
         spills = bool(task.sort) and sort_bytes(int(data), group.rows) > task.memory.run
         return GroupEstimate(group.rows, group.sizes([even] * count), peak, self.decoded, spills)
 
-    def _sorter(self) -> RowSorter:
-        group, task = self.group, self.group.task
-        sorter = RowSorter(group.target, task.sort, task.layout)
-        if sorter.needs_sample:
-            step, seen, parts = max(1, group.rows // SAMPLE_ROWS), 0, []
-            for table in group.values(sorter.columns):
-                parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
-                seen += table.num_rows
-                while sum(part.nbytes for part in parts) > task.memory.sample and step < group.rows:
-                    # Long texts: keep every second row of the sample.
-                    parts, step = [part.take(pa.array(range(0, part.num_rows, 2))) for part in parts], 2 * step
-            if parts:
-                with group.clock.phase("sort"):
-                    sorter.learn(pa.concat_tables(parts).unify_dictionaries())
-        return sorter
-
     def _weighed(self, sort: ExternalSort) -> list[Piece]:
         group, task = self.group, self.group.task
         count = len(task.file_ids)
@@ -97,3 +81,21 @@ class DecodingWriter(GroupWriter):
                     part, rest = rest.slice(0, wanted), rest.slice(wanted)
                     wanted -= part.num_rows
                     file.write(part)
+
+
+def learned_sorter(group: Group) -> RowSorter:
+    """The order of the rows of a group; a layout has learned from some of them."""
+    task = group.task
+    sorter = RowSorter(group.target, task.sort, task.layout)
+    if sorter.needs_sample:
+        step, seen, parts = max(1, group.rows // SAMPLE_ROWS), 0, []
+        for table in group.values(sorter.columns):
+            parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
+            seen += table.num_rows
+            while sum(part.nbytes for part in parts) > task.memory.sample and step < group.rows:
+                # Long texts: keep every second row of the sample.
+                parts, step = [part.take(pa.array(range(0, part.num_rows, 2))) for part in parts], 2 * step
+        if parts:
+            with group.clock.phase("sort"):
+                sorter.learn(pa.concat_tables(parts).unify_dictionaries())
+    return sorter

@@ -25,6 +25,7 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..bucket_index.kept_rings import forget_rings
 from ..codecs.rollback_plan import (
     RollbackMetadata,
     RollbackPartition,
@@ -288,6 +289,7 @@ def pending_rollback(table: Snapshot, ts: str) -> Instant | None:
 
 def drop_requested(table: Snapshot, target: Instant) -> None:
     """Delete the plan of an instant that was never started; a copy is kept."""
+    forget_rings(table, target.ts, target.action.value)
     keep_copies(table, target.ts, _files(table, target.ts, target.action, State.REQUESTED))
     _drop(table, target.ts, target.action, State.REQUESTED)
 
@@ -299,6 +301,7 @@ def drop_attempt(table: Snapshot, target: Instant) -> None:
     holds the lock. After a kill, it may be repeated.
     """
     table.check_held()
+    forget_rings(table, target.ts, target.action.value)
     delete_checkpoints(table.storage, target.ts)
     at_once(table.storage.delete_output, [one.path for one in read_markers(table.storage, target.ts)])
     for state in (State.INFLIGHT, State.REQUESTED):
@@ -468,6 +471,7 @@ def _take_away(
 
 
 def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> dict[str, list[str]]:
+    forget_rings(table, plan.ts, plan.action)
     wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
     numbers, telling = count(1), Lock()
 

@@ -20,6 +20,7 @@ from tests.unit import test_upserts as upserts
 from tests.unit.page_examples import ROOT, examples, run_examples
 from tests.unit.rides import FILTERS, create
 from tests.unit.tables import both_views, merged_rows, open_local
+from tests.unit.test_consistent_hashing import buckets_are_right
 from tests.unit.test_write_retries import LOCKED
 
 pytestmark = pytest.mark.spark
@@ -362,3 +363,19 @@ def test_buckets(session: SparkSession, tmp_path: Path) -> None:
     written = table.upsert(rows(session, 390, 410, "new"), options=four).tables["written"].to_pylist()[0]
     assert (written["inserts"], written["updates"], written["new_files"]) == (10, 10, 0)
     assert len(seen(session, path)) == 410
+
+
+def test_consistent_hashing(session: SparkSession, tmp_path: Path) -> None:
+    """Rows of buckets that have no file yet begin their file groups; later ones join them."""
+    path = tmp_path / "rides"
+    table = create(path, table_type="MERGE_ON_READ")
+    options = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "3",
+    }
+    for first, end in ((0, 300), (250, 400), (0, 500)):
+        assert table.upsert(rows(session, first, end, f"from {first}"), options=options).ok
+        assert merged_rows(path).num_rows == end
+        buckets_are_right(path)
+    assert table.validate().ok

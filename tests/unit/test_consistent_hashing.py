@@ -17,6 +17,7 @@ from hudi_services.bucket_index.ring_hashes import KeyHashes
 from hudi_services.codecs.xx_hash_32 import xx_hash_32
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, CorruptFile, UnsupportedTable
+from hudi_services.ingest import write_execution
 from hudi_services.jobs import clustering
 from hudi_services.options import resolve
 from hudi_services.runs.request import ClusteringRequest, Mode
@@ -25,6 +26,7 @@ from .faulty_storage import FaultyStorage, Killed
 from .rides import create
 from .shares import places
 from .tables import RELEASES, digest, open_local
+from .test_compaction import rows_of
 from .test_upserts import Model, rows, seen
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
@@ -57,8 +59,6 @@ def expected(folder: Path, name: str) -> list[list[Any]]:
 
 
 def contents(path: Path) -> list[list[Any]]:
-    from .test_compaction import rows_of
-
     return sorted([row["id"], row["part"], row["ts"], row["text"]] for row in rows_of(path))
 
 
@@ -223,8 +223,9 @@ def test_killed_at_any_write(version: int, tmp_path: Path) -> None:
         again = hudi_services.open(path, engine="local")
         pending = open_local(path).timeline.pending_clusterings()
         if pending and survived % 2:
-            # The plan is given up: its ring stays, and does not count.
+            # The plan is given up, and its ring with it: writers of Hudi might count it.
             assert again.rollback(pending[0].ts).ok
+            assert not [*path.rglob(f"{pending[0].ts}.hashing_meta")]
         elif pending:
             assert again.execute_clustering().ok
         assert again.upsert(rows(0, 60, "after", ts=9, days=1), options=_INDEX).ok
@@ -280,9 +281,78 @@ def test_refusals(tmp_path: Path) -> None:
         ring = next((path / ".hoodie/.bucket_index").rglob("d0/*.hashing_meta"))
         ring.write_text(ring.read_text().replace('"value" : 1073741824', '"value" : 1000'))
         two.execute_clustering()
+    plain = create(tmp_path / "plain", table_type="MERGE_ON_READ")
+    assert plain.upsert(rows(0, 9)).ok
+    with pytest.raises(UnsupportedTable, match="has rows in file groups that are no buckets of consistent hashing"):
+        plain.upsert(rows(0, 9, more_days=5), options=_INDEX)
+    with pytest.raises(ConfigError, match="by consistent hashing an insert is an upsert"):
+        table.insert(rows(0, 9), options={**_INDEX, "hoodie.datasource.insert.dup.policy": "drop"})
     create(tmp_path / "cow")
     with pytest.raises(UnsupportedTable, match="is for tables of type MERGE_ON_READ alone"):
         hudi_services.open(tmp_path / "cow", engine="local").upsert(rows(0, 5), options=_INDEX)
+
+
+def test_plans_that_are_rolled_back_twice(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = written(path, 9, days=1)
+    for _ in range(2):
+        assert table.plan_clustering(options=_SPLIT).ok
+        (plan,) = open_local(path).timeline.pending_clusterings()
+        begun = FaultyStorage(str(path), 12)
+        with pytest.raises(Killed):
+            clustering.execute(request(path, Mode.EXECUTE), begun, LocalEngine())
+        assert table.rollback(plan.ts).ok
+    assert table.upsert(rows(0, 60, ts=4, days=1), options=_INDEX).ok
+    buckets_are_right(path)
+    assert len(seen(path)) == 60
+
+
+@pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
+def test_sorted_splits(layout: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = written(path, 9)
+    before = seen(path)
+    sort = {
+        "hoodie.clustering.plan.strategy.sort.columns": "text,id",
+        "hoodie.layout.optimize.strategy": layout,
+    }
+    assert table.cluster(publish_late=False, options={**_SPLIT, **sort}).ok
+    assert seen(path) == before
+    buckets_are_right(path)
+
+
+def test_one_bucket_does_not_tell_its_hash_fields(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path, record_key=["id", "ts"], table_type="MERGE_ON_READ")
+    one = {**_INDEX, "hoodie.bucket.index.num.buckets": "1", "hoodie.bucket.index.hash.field": "id"}
+    assert table.upsert(rows(0, 40), options=one).ok
+    assert table.plan_clustering(options=_SPLIT).ok
+    with pytest.raises(ConfigError, match="has one bucket, which does not tell which fields"):
+        table.execute_clustering()
+    assert table.execute_clustering(options={"hoodie.bucket.index.hash.field": "id"}).ok
+    assert table.upsert(rows(0, 40, "again"), options=one).ok
+    assert len(rows_of(path)) == 40
+
+
+def test_a_clustering_ends_while_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are assigned again, by the new ring."""
+    path = tmp_path / "t"
+    table = written(path, 9, days=1)
+    assert table.plan_clustering(options=_SPLIT).ok
+    plain, done = write_execution.workload, list[bool]()
+
+    def meanwhile(*arguments: Any) -> bytes:
+        if not done:
+            done.append(True)
+            assert hudi_services.open(path, engine="local").execute_clustering().ok
+        return plain(*arguments)
+
+    monkeypatch.setattr(write_execution, "refuse_planned", lambda *arguments, **more: None)
+    monkeypatch.setattr(write_execution, "workload", meanwhile)
+    result = table.upsert(rows(20, 70, "new", ts=5, days=1), options=_INDEX)
+    assert result.ok and done
+    buckets_are_right(path)
+    assert len(seen(path)) == 70
 
 
 def test_it_is_not_undone(tmp_path: Path) -> None:
