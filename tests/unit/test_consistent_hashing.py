@@ -28,6 +28,7 @@ from .shares import places
 from .tables import RELEASES, digest, open_local
 from .test_compaction import rows_of
 from .test_upserts import Model, rows, seen
+from .test_write_retries import LOCKED
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
@@ -344,12 +345,12 @@ def test_a_clustering_ends_while_rows_are_written(tmp_path: Path, monkeypatch: p
     def meanwhile(*arguments: Any) -> bytes:
         if not done:
             done.append(True)
-            assert hudi_services.open(path, engine="local").execute_clustering().ok
+            assert hudi_services.open(path, engine="local").execute_clustering(options=LOCKED).ok
         return plain(*arguments)
 
     monkeypatch.setattr(write_execution, "refuse_planned", lambda *arguments, **more: None)
     monkeypatch.setattr(write_execution, "workload", meanwhile)
-    result = table.upsert(rows(20, 70, "new", ts=5, days=1), options=_INDEX)
+    result = table.upsert(rows(20, 70, "new", ts=5, days=1), options={**_INDEX, **LOCKED})
     assert result.ok and done
     buckets_are_right(path)
     assert len(seen(path)) == 70
