@@ -115,7 +115,9 @@ def _execution(options: Options, instant: str, plan: ClusteringPlan) -> tuple[st
         return options[option], tuple((key, options.given(key)[1]) for key in given)
     if own_execution(plan) and not options.is_set(option):
         raise _names_code(instant, "execution strategy", own_execution(plan), option)
-    return plan.strategy_class if plan.strategy_class in EXECUTIONS else keys.SORT_AND_SIZE_EXECUTION, ()
+    of_buckets = plan.strategy_class in keys.BUCKET_EXECUTIONS and not has_buckets(plan)
+    is_known = plan.strategy_class in EXECUTIONS and not of_buckets
+    return plan.strategy_class if is_known else keys.SORT_AND_SIZE_EXECUTION, ()
 
 
 def _names_code(instant: str, what: str, name: str, option: Option[str]) -> ConfigError:

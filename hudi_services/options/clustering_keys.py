@@ -27,14 +27,16 @@ COPY_EXECUTIONS = (
     f"{_RUN_PACKAGE}.SparkStreamCopyClusteringExecutionStrategy",
     f"{_RUN_PACKAGE}.SparkBinaryCopyClusteringExecutionStrategy",
 )
-_EXECUTION_CLASSES = {
-    **{name: name for name in (SORT_AND_SIZE_EXECUTION, SINGLE_FILE_EXECUTION, *COPY_EXECUTIONS)},
-    f"{_RUN_PACKAGE}.JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE_EXECUTION,
-}
 BUCKET_EXECUTIONS = (
     f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy",
     f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy",
 )
+_EXECUTION_CLASSES = {
+    **{name: name for name in (SORT_AND_SIZE_EXECUTION, SINGLE_FILE_EXECUTION, *COPY_EXECUTIONS)},
+    f"{_RUN_PACKAGE}.JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE_EXECUTION,
+    # Those of a table with consistent hashing are in its plans, whatever is named.
+    **dict.fromkeys(BUCKET_EXECUTIONS, SORT_AND_SIZE_EXECUTION),
+}
 _UNDONE_EXECUTIONS = {
     f"{_RUN_PACKAGE}.SparkExternalFileClusteringExecutionStrategy": "calls a program of the operator's, which only "
     "Apache Hudi does",

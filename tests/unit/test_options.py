@@ -117,7 +117,7 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.FILE_SLICES_SORT_BY, ""),
         (keys.PLAN_STRATEGY_CLASS, "org.example.MyStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, "org.example.MyStrategy"),
-        (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkConsistentBucketClusteringExecutionStrategy"),
+        (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkExternalFileClusteringExecutionStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkExternalFileClusteringExecutionStrategy"),
         (lock_keys.LOCK_PROVIDER, "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"),
     ],
