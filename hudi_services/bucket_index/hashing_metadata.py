@@ -5,8 +5,8 @@
         <instant>.hashing_meta         the ring after the clustering at <instant>, written before its data
         <instant>.commit               says that the ring counts: a writer of Hudi makes it when it sees the clustering
 
-The file of a clustering that was rolled back stays, and does not count. Writers of 0.15.0 put the marker into the data
-partition, where no one looks for it.
+The file of a clustering that Hudi rolled back stays, and does not count; a rollback here deletes it. Writers of 0.15.0
+put the marker into the data partition, where no one looks for it.
 Source: ConsistentBucketIndexUtils, HoodieConsistentHashingMetadata of Apache Hudi.
 """
 

@@ -30,13 +30,13 @@ def refuse_dual_writes(table: Snapshot, plan: ClusteringPlan, ts: str) -> None:
 
 def refuse_rollback(table: Snapshot, target: Instant) -> None:
     """Raise UnsupportedTable for a clustering of buckets that may not be rolled back."""
-    if target.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not has_rings(table):
+    if not _may_make_rings(table, target.action):
         return
     if not target.is_completed:
         requested = table.timeline.read_requested(target)
         if requested.plan is not None and has_buckets(requested.plan):
             refuse_dual_writes(table, requested.plan, target.ts)
-    elif any(file.name == f"{target.ts}{RING_ENDING}" for file in table.storage.list_tree(FOLDER)):
+    elif _rings_of(table, target.ts):
         raise UnsupportedTable(
             f"{table.storage.root}: the clustering {target.ts} has split or merged buckets of consistent hashing, and "
             "writers would go on with them after its rollback",
@@ -47,10 +47,8 @@ def refuse_rollback(table: Snapshot, target: Instant) -> None:
 def forget_rings(table: Snapshot, ts: str, action: str) -> None:
     """Delete the rings of a clustering that is rolled back, or whose plan is dropped: writers of Hudi may count one
     that shares a node with an older ring."""
-    if action not in (Action.REPLACE_COMMIT.value, Action.CLUSTERING.value) or not has_rings(table):
-        return
-    rings = [file.path for file in table.storage.list_tree(FOLDER) if file.name == f"{ts}{RING_ENDING}"]
-    table.storage.delete_all(rings, lambda count: None)
+    if _may_make_rings(table, action):
+        table.storage.delete_all(_rings_of(table, ts), lambda count: None)
 
 
 def why_kept(table: Snapshot, target: Instant) -> str:
@@ -60,3 +58,12 @@ def why_kept(table: Snapshot, target: Instant) -> str:
     except UnsupportedTable as refusal:
         return f"{refusal.message}; {refusal.hint}"
     return ""
+
+
+def _may_make_rings(table: Snapshot, action: str) -> bool:
+    return action in (Action.REPLACE_COMMIT, Action.CLUSTERING) and has_rings(table)
+
+
+def _rings_of(table: Snapshot, ts: str) -> list[str]:
+    """The paths of the rings that the clustering at `ts` has made, of all partitions."""
+    return [file.path for file in table.storage.list_tree(FOLDER) if file.name == f"{ts}{RING_ENDING}"]

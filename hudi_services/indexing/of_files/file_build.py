@@ -139,7 +139,7 @@ class FileBuild:
         self._listing = self._listed(table, {path.rpartition("/")[0] for path in missing})
         members = self._members(table)
         places = {_place(one) for one in members}
-        fresh = {_place(one) for one in members}.difference(self._described)
+        fresh = places - self._described
         # Files that readers see again, as after a rollback, are in the ranges of their partitions.
         again = {_place(one) for one in members if one.is_live}.difference(self._live, fresh)
         gone = self._described - places
