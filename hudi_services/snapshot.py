@@ -15,12 +15,14 @@ from .file_names import PARTITION_METAFILE
 from .metadata.metadata_table import MOST_FILES, MetadataLister, MetadataTable
 from .metadata.records.keys import FILES
 from .paths import TABLE_FOLDER
+from .schema.schema_history import KnownHistory
 from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage
 from .table.file_ledger import FileLedger
 from .table.log_naming import LogNaming, log_naming
 from .table.meta_folder import MetaFolder
 from .table.partitions import Lister, StorageLister
+from .table.stored_history import stored_history
 from .table.view import FileSystemView
 from .table_config import METADATA_TABLE_FOLDER, TableConfig
 from .timeline.active import Timeline
@@ -53,6 +55,8 @@ class Snapshot:
     view: FileSystemView
     slices: SliceSource
     """Opens the file slices of the table."""
+    history: KnownHistory
+    """The versions of its schema, where it has a schema history."""
     clock: Clock
     stored: StorageLister
     """Lists partitions on storage, each once: of a critical section, since its beginning."""
@@ -70,6 +74,24 @@ class Snapshot:
     def schema(self) -> TableSchema | None:
         """The schema of its rows, see `Timeline.schema`."""
         return self.timeline.schema
+
+    def schema_at(self, instant: str) -> TableSchema | None:
+        """The schema of files that bear this instant: that of the table, unless a later version has other columns.
+
+        Raises as `KnownHistory.value`.
+        """
+        schema = self.schema
+        if schema is None or not schema.version:
+            return schema
+        history = self.history.value
+        assert history is not None, "a schema that names its version has a history"
+        version = history.at(instant)
+        return schema if version.id == history.now.id else history.until(instant).schema(self.config.name)
+
+    def versioned_schema(self, instant: str) -> TableSchema | None:
+        """As `schema_at`; None for a table without a schema history."""
+        schema = self.schema_at(instant)
+        return schema if schema is not None and schema.version else None
 
     @property
     def log_naming(self) -> LogNaming:
@@ -192,7 +214,8 @@ def _look(
     with ThreadPoolExecutor(3) as pool:
         metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config, listed)
-        slices = _slice_source(storage, config, timeline)
+        history = KnownHistory(lambda: stored_history(storage, config, timeline))
+        slices = _slice_source(storage, config, timeline, history)
         ledger = FileLedger(timeline)
         replaced = pool.submit(lambda: ledger.replaced_by)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
@@ -211,7 +234,7 @@ def _look(
         if known is not None and _is_still(known, config, timeline, metadata):
             return known
         replaced.result()
-        return _assembled(storage, config, meta, ledger, metadata, slices, clock)
+        return _assembled(storage, config, meta, ledger, metadata, slices, history, clock)
 
 
 def with_instant(
@@ -222,11 +245,12 @@ def with_instant(
     `metadata` is the metadata table as it is now, where that has changed, too.
     """
     timeline = table.timeline.grown(instant, content)
-    slices = _slice_source(table.storage, table.config, timeline)
+    history = KnownHistory(lambda: stored_history(table.storage, table.config, timeline))
+    slices = _slice_source(table.storage, table.config, timeline, history)
     metadata = metadata or table.metadata
     now = None if metadata is None else metadata.beside_grown(timeline, slices)
     ledger = table.ledger.grown(timeline)
-    grown = _assembled(table.storage, table.config, table.meta, ledger, now, slices, table.clock)
+    grown = _assembled(table.storage, table.config, table.meta, ledger, now, slices, history, table.clock)
     return replace(grown, check_held=table.check_held, on_wait=table.on_wait)
 
 
@@ -249,20 +273,21 @@ def _assembled(
     ledger: FileLedger,
     metadata: MetadataTable | None,
     slices: SliceSource,
+    history: KnownHistory,
     clock: Clock,
 ) -> Snapshot:
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
     view = FileSystemView(lister, ledger.facts, ledger.replaced, log_naming(config.version), ledger.compacting)
-    return Snapshot(storage, config, meta, ledger, metadata, view, slices, clock, StorageLister(storage))
+    return Snapshot(storage, config, meta, ledger, metadata, view, slices, history, clock, StorageLister(storage))
 
 
-def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> SliceSource:
+def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory) -> SliceSource:
     if not config.is_merge_on_read:
-        return BaseFileSlices(storage)
+        return BaseFileSlices(storage, history)
     # Only here: these modules take a tenth of the start of a command, and most tables do not need them.
     from .merging.slices import MergedSlices
 
-    return MergedSlices.of(storage, config, timeline)
+    return MergedSlices.of(storage, config, timeline, history)
 
 
 def live_names(table: Snapshot, partitions: Iterable[str]) -> dict[str, list[str]]:

@@ -52,6 +52,8 @@ class TableVersion:
     """Whether writers that move rows by a global index read files in which a column has an older type."""
     record_index_converts: bool
     """Whether writers that keep a record index read log files in which a column has another type."""
+    history_keeps_floats: bool
+    """Whether readers of a table with a schema history widen floats of log blocks to doubles of the same value."""
 
 
 VERSIONS = {
@@ -76,6 +78,7 @@ VERSIONS = {
         copy_on_write_names_payload=False,
         global_index_converts=False,
         record_index_converts=False,
+        history_keeps_floats=False,
     ),
     8: TableVersion(
         number=8,
@@ -98,6 +101,7 @@ VERSIONS = {
         copy_on_write_names_payload=True,
         global_index_converts=True,
         record_index_converts=False,
+        history_keeps_floats=True,
     ),
     9: TableVersion(
         number=9,
@@ -120,6 +124,7 @@ VERSIONS = {
         copy_on_write_names_payload=True,
         global_index_converts=True,
         record_index_converts=True,
+        history_keeps_floats=False,
     ),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..errors import CorruptFile
-from ..model import LogCounts
+from ..model import BaseFile, LogCounts
 from ..parquet.chunk_stats import ColumnStats, column_stats
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer
+from ..parquet.schema_versions import evolved_schema
+from ..schema.schema_history import KnownHistory
+from ..storage import FileReads
 from .bloom import SIMPLE
 from .chunk_bounds import complete_stats
 from .file_reader import BaseFileReader
@@ -39,7 +42,7 @@ class BaseFileSlice(BaseFileReader):
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
-        return () if self.is_rebased else tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
+        return () if self.is_converted else tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -76,7 +79,7 @@ class BaseFileSlice(BaseFileReader):
             yield keys.cast(pa.string())
 
     def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
-        return complete_stats(self, complete) if complete else super().column_stats()
+        return complete_stats(self, complete) if complete and not self.is_evolved else super().column_stats()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,15 @@ class _Stored:
 
     def expected(self) -> tuple[int, int]:
         return 0, 0
+
+
+def open_base(storage: FileReads, base: BaseFile, history: KnownHistory) -> BaseFileSlice:
+    """The open base file, in the columns that the newest version of `history` has.
+
+    Raises CorruptFile, UnsupportedTable and StorageError.
+    """
+    found = BaseFileSlice.open(storage, base.path, base.size or None, base.content)
+    return found.evolved(evolved_schema(found.schema, history.value, base.instant, found.full_path))
 
 
 class FooterFacts:

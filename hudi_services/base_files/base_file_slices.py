@@ -1,11 +1,12 @@
 """The source of slices that are a base file alone."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import UnsupportedTable
 from ..model import BaseFile, FileSlice
+from ..schema.schema_history import NO_HISTORY, KnownHistory
 from ..storage import Storage
 from .slices import SliceFacts
 
@@ -18,15 +19,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BaseFileSlices:
-    """The source of slices that are a base file alone."""
+    """The source of slices that are a base file alone, in the columns that the newest version of `history` has."""
 
     storage: Storage
+    history: KnownHistory = NO_HISTORY
 
     def open(self, file_slice: FileSlice) -> "BaseFileSlice":
-        from .base_file_slice import BaseFileSlice
+        from .base_file_slice import open_base
 
         base = self._base(file_slice)
-        return BaseFileSlice.open(self.storage, base.path, base.size or None, base.content)
+        return open_base(self.storage, base, self.history)
 
     def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         from ..parquet.footer import using_footer
@@ -37,6 +39,9 @@ class BaseFileSlices:
 
     def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
         return self
+
+    def columns_at(self, instant: str) -> "BaseFileSlices":
+        return replace(self, history=self.history.until(instant))
 
     def counting(self, instant: str) -> "BaseFileSlices":
         return self

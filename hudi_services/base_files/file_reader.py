@@ -9,7 +9,7 @@ the checksum, leave out the headers, and not name the column.
 import copy
 import functools
 import io
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from ..parquet.node_types import parquet_type
 from ..parquet.page_checks import ChunkWalk
 from ..parquet.page_header import DAMAGED_HINT, ChunkPlace
 from ..parquet.range_source import RangeSource
+from ..parquet.schema_versions import EvolvedSchema
 from ..schema.column_type import Kind
 from ..small_files import FileRanges
 from ..storage import FileReads
@@ -66,7 +67,7 @@ class BaseFileReader:
         self.path = path
         self.size = ranges.size
         self.num_rows = footer.num_rows
-        self.schema = FileSchema.of(footer)
+        self.schema = self._stored = FileSchema.of(footer)
         self.created_by = footer.created_by
         self.ordered_leaves = footer.ordered_leaves
         # Without the bloom filter: it may be most of a footer, and a group has many files.
@@ -78,6 +79,7 @@ class BaseFileReader:
         self.calendar = FileCalendar(self.full_path, self.key_values, self.schema, self.row_groups)
         """The calendar of the dates and timestamps that it gives."""
         self._rebase: Rebase | None = None
+        self._evolved: EvolvedSchema | None = None
         self._check()
         self._footer = self._raw_footer(footer)
         self._source = RangeSource(ranges)
@@ -114,33 +116,41 @@ class BaseFileReader:
     @property
     def dictionary_columns(self) -> frozenset[str]:
         """Top-level string columns to read as dictionaries: all pages are dictionary encoded, and values repeat."""
-        return frozenset(
+        found = (
             leaf.path[0]
-            for i, leaf in enumerate(self.schema.leaves)
+            for i, leaf in enumerate(self._stored.leaves)
             if len(leaf.path) == 1
             and leaf.max_rep == 0
             and parquet_type(leaf.node).kind is Kind.STRING
             # JSON is a string too, but its raw form is bytes.
-            and pa.types.is_string(self.schema.arrow.field(leaf.path[0]).type)
+            and pa.types.is_string(self._stored.arrow.field(leaf.path[0]).type)
             and all(_repeats(g, i) for g in self.row_groups)
         )
+        return frozenset(found) if self._evolved is None else self._evolved.texts.intersection(self._given(found))
 
     @property
     def plain_leaves(self) -> frozenset[str]:
         """Dotted paths of leaves with pages that are not dictionary encoded: the writer gave the dictionary up."""
+        named = self._stored if self._evolved is None else self._evolved.named
         return frozenset(
             leaf.dotted
-            for i, leaf in enumerate(self.schema.leaves)
+            for i, leaf in enumerate(named.leaves)
             if any(not g.columns[i].only_dictionary for g in self.row_groups)
         )
 
     def column_stats(self) -> tuple[ColumnStats, ...]:
-        return column_stats(self.schema, self.row_groups)
+        """The statistics of its columns; none of a file whose columns have changed since."""
+        return column_stats(self._stored, self.row_groups) if self._evolved is None else ()
 
     @property
-    def is_rebased(self) -> bool:
-        """Whether dates and timestamps are changed when they are read: pages do not hold them as they are given."""
-        return self._rebase is not None
+    def is_converted(self) -> bool:
+        """Whether values or columns are changed when they are read: pages do not hold them as they are given."""
+        return self._rebase is not None or self._evolved is not None
+
+    @property
+    def is_evolved(self) -> bool:
+        """Whether its columns are those of a later version of the schema."""
+        return self._evolved is not None
 
     def gregorian(self: R) -> R:
         """This file with Gregorian dates and timestamps. Raises UnsupportedTable (`FileCalendar.rebase`)."""
@@ -151,8 +161,29 @@ class BaseFileReader:
         found._rebase, found.calendar = rebase, self.calendar.converted()
         return found
 
+    def evolved(self: R, evolved: EvolvedSchema | None) -> R:
+        """This file with the columns that it has in a later version of the schema, if it has other ones there.
+
+        Its dates and timestamps are Gregorian then. Raises as `gregorian`.
+        """
+        if evolved is None:
+            return self
+        found = copy.copy(self.gregorian())
+        found._evolved, found.schema = evolved, evolved.given
+        entries = found.calendar.converted().key_values
+        found.calendar = FileCalendar(self.full_path, entries, evolved.given, is_converted=True)
+        return found
+
     def _as_given(self, read: pa.Table) -> pa.Table:
-        return read if self._rebase is None else self._rebase.table(read, self.schema, self.full_path)
+        read = read if self._rebase is None else self._rebase.table(read, self._stored, self.full_path)
+        return read if self._evolved is None else self._evolved.table(read)
+
+    def _given(self, stored: Iterable[str]) -> list[str]:
+        """The names of columns that have these names in the file; those that are no longer there are left out."""
+        if self._evolved is None:
+            return list(stored)
+        known = set(stored)
+        return [name for name, own in self._evolved.stored.items() if own in known]
 
     def read_row_group(
         self,
@@ -169,7 +200,7 @@ class BaseFileReader:
         target = self.schema if target is None else target
         wanted, own = self._columns(columns, target)
         with self._pyarrow_errors():
-            read = self._read(index, own, frozenset(dictionary).intersection(own))
+            read = self._read(index, own, self._encoded(dictionary, own))
             return converted_table(read, self.row_groups[index].num_rows, self.schema, wanted, target)
 
     def pieces(
@@ -207,7 +238,7 @@ class BaseFileReader:
             yield pa.table({}), self.read_row_group(index, columns, target)
             return
         with self._pyarrow_errors():
-            for read in self._read_pieces(index, own, frozenset(dictionary).intersection(own), at_once):
+            for read in self._read_pieces(index, own, self._encoded(dictionary, own), at_once):
                 yield read, converted_table(read, read.num_rows, self.schema, wanted, target)
 
     def release(self) -> None:
@@ -217,7 +248,15 @@ class BaseFileReader:
     def _columns(self, columns: Sequence[str] | None, target: FileSchema) -> tuple[ColumnMap, list[str]]:
         """The columns to give, all of `target` when none are named, and the file's columns that have their values."""
         wanted = self.schema.columns_of(target.columns if columns is None else columns)
-        return wanted, [stored for stored in wanted.values() if stored is not None]
+        found = [given for given in wanted.values() if given is not None]
+        return wanted, found if self._evolved is None else [self._evolved.stored[given] for given in found]
+
+    def _encoded(self, dictionary: Collection[str], own: Sequence[str]) -> frozenset[str]:
+        """Those of the file's columns `own` that are read as dictionaries."""
+        names = dictionary
+        if self._evolved is not None:
+            names = [self._evolved.stored[name] for name in self._evolved.texts.intersection(dictionary)]
+        return frozenset(names).intersection(own)
 
     @contextmanager
     def held(self, index: int, *, page_indexes: bool = False) -> Iterator[None]:
@@ -242,7 +281,7 @@ class BaseFileReader:
     def place(self, group: int, leaf: int) -> ChunkPlace:
         """The place of the chunk of a leaf in a row group, for messages."""
         start = self.row_groups[group].columns[leaf].start
-        return ChunkPlace(self.full_path, self.schema.leaves[leaf].dotted, group, start)
+        return ChunkPlace(self.full_path, self._stored.leaves[leaf].dotted, group, start)
 
     def read_bytes(self, start: int, length: int) -> bytes:
         """Bytes of the file as they are."""
@@ -310,7 +349,7 @@ class BaseFileReader:
             return []
         return [
             ChunkWalk(self.place(index, i), leaf, chunk, group.num_rows)
-            for i, (leaf, chunk) in enumerate(zip(self.schema.leaves, group.columns, strict=True))
+            for i, (leaf, chunk) in enumerate(zip(self._stored.leaves, group.columns, strict=True))
             if chunk.path[0] in wanted
         ]
 

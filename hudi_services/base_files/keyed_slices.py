@@ -5,7 +5,7 @@ never read here.
 """
 
 from collections.abc import Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -86,7 +86,7 @@ class KeyedBaseSlice(BaseFileSlice):
 class KeyedBaseSlices(BaseFileSlices):
     """The source of the base files of a table without meta fields, with record keys."""
 
-    keys: RowKeys
+    keys: RowKeys = field(kw_only=True)
 
     def open(self, file_slice: FileSlice) -> KeyedBaseSlice:
         base = self._base(file_slice)

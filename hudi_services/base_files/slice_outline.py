@@ -99,7 +99,7 @@ class SliceSizes(Protocol):
     def schema(self) -> FileSchema: ...
 
     @property
-    def is_rebased(self) -> bool: ...
+    def is_converted(self) -> bool: ...
 
     @property
     def encoded_bytes(self) -> int: ...
@@ -157,7 +157,7 @@ class SliceOutline:
     schema: FileSchema
     key_values: Mapping[str, str]
     calendar: FileCalendar
-    is_rebased: bool
+    is_converted: bool
     dictionary_columns: frozenset[str]
     plain_leaves: frozenset[str]
     size: int
@@ -181,7 +181,7 @@ class SliceOutline:
             # Most files of a group have the same texts; equal ones are sent once.
             key_values={key: sys.intern(value) for key, value in reader.key_values.items()},
             calendar=reader.calendar,
-            is_rebased=reader.is_rebased,
+            is_converted=reader.is_converted,
             dictionary_columns=reader.dictionary_columns,
             plain_leaves=reader.plain_leaves,
             size=reader.size,
@@ -202,4 +202,4 @@ class SliceOutline:
             return self
         segments = tuple(replace(one, stored=None) for one in self.segments)
         converted = self.calendar.converted()
-        return replace(self, calendar=converted, is_rebased=True, is_stored=False, segments=segments)
+        return replace(self, calendar=converted, is_converted=True, is_stored=False, segments=segments)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..parquet.chunk_stats import ColumnStats
     from ..parquet.file_schema import FileSchema
     from ..parquet.footer import RowGroup
+    from ..schema.schema_history import KnownHistory
     from .file_reader import BaseFileReader
 
 RECORD_KEY = "_hoodie_record_key"
@@ -177,8 +178,8 @@ class SliceReader(Protocol):
         """The calendar of the dates and timestamps of `tables`."""
 
     @property
-    def is_rebased(self) -> bool:
-        """Whether dates and timestamps are changed when they are read, so that no row group may be copied."""
+    def is_converted(self) -> bool:
+        """Whether dates, timestamps or columns are changed when they are read, so that no row group may be copied."""
 
     def gregorian(self) -> "SliceReader":
         """The slice with dates and timestamps of the proleptic Gregorian calendar.
@@ -265,6 +266,10 @@ class CheckedTables(Protocol):
 class SliceSource(Protocol):
     """Opens the slices of one table; a plain value, which is sent to the executors."""
 
+    @property
+    def history(self) -> "KnownHistory":
+        """The versions of the table's schema, in whose newest one the rows are given."""
+
     def open(self, file_slice: FileSlice) -> SliceReader:
         """A reader of a slice. Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable."""
 
@@ -276,6 +281,9 @@ class SliceSource(Protocol):
 
         None: a source that reads log records of all instants.
         """
+
+    def columns_at(self, instant: str) -> "SliceSource":
+        """A source whose rows have the columns of the table at an instant, where there is a schema history."""
 
     def counting(self, instant: str) -> "SliceSource":
         """A source that also reads log records of `instant`, as if it were completed."""

@@ -33,6 +33,11 @@ class ValueRanges:
         if not slices:
             return []
         found = self._find(slices, column)
+        history = self._table.history.value
+        if history is not None:
+            # Statistics have the names that columns had when the files were written.
+            altered = [column.partition(".")[0] in history.altered_since([one.base_instant]) for one in slices]
+            found = [None if is_other else one for one, is_other in zip(found, altered, strict=True)]
         kinds = {_kind(value) for one in found if one is not None for value in one}
         if len(kinds) > 1:
             raise ConfigError(f"the column {column} has values of several types in partition {slices[0].partition!r}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..base_files.new_file import NewFile
+from ..codecs.clustering_plan import CLUSTER
 from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex, renamed_records
@@ -22,6 +23,7 @@ from .expectations import Expectation
 from .new_files import path_at
 from .newest_files import read_ahead
 from .rolling_metadata import RollingMetadata
+from .schema_commits import refuse_altered, store_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,9 @@ class CommitDraft:
 
     `index_delta` are the keys of the new files, for the record index; `expressions` are the files' records in the
     expression indexes. `merged` are the log files (paths) that were merged into new files of their own file groups.
-    `schema` is that of the commit, None for that of the table. `secondary_deltas` are the keys that came to each
-    secondary index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over
-    from earlier ones, `extra` is extra metadata of its own.
+    `schema` is that of the commit, None for that of the table; with a schema history, it is that of the new files.
+    `secondary_deltas` are the keys that came to each secondary index, and those that went; None for a commit that keeps
+    all rows. `rolling` is what the commit takes over from earlier ones, `extra` is extra metadata of its own.
     """
 
     instant: Instant
@@ -88,12 +90,15 @@ class CommitDraft:
         at_once(lambda read: read(), reads)
 
     def sync(self, current: Snapshot, times: TimesSource) -> Confirm | None:
+        schema, ts = self.schema or current.versioned_schema(self.instant.ts), self.instant.ts
+        refuse_altered(current, ts, schema)
+        store_history(current, ts, schema, times)
         if current.metadata is None:
             return None
         return sync_commit(current.metadata, self._change(current), times)
 
     def content(self, current: Snapshot) -> bytes:
-        schema = self.schema or current.schema
+        schema = self.schema or current.schema_at(self.instant.ts)
         extra = {**self.extra, **(schema.in_commit if schema else {})}
         metadata = CommitMetadata(
             self.operation,
@@ -128,5 +133,6 @@ class CommitDraft:
             keys_stay=self.operation == COMPACT,
             replaces=any((self.replaced or {}).values()),
             beside_writes=bool(pending_writes(current)),
-            schema=self.schema,
+            # Table services give the table no columns.
+            schema=None if self.operation in (CLUSTER, COMPACT) else self.schema,
         )

@@ -13,6 +13,7 @@ rows that it has kept: all that the table decides is decided again.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 
 from ..attempts.write_attempt import WriteAttempt
@@ -363,7 +364,7 @@ class WriteRun:
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
                 *self._ring_expectations(table, tasks),
             ),
-            schema=self._kept.schema.table,
+            schema=_versioned(table, self._kept.schema.table, attempt.ts),
             rolling=self._wanted.options.of(RollingMetadata),
             extra=commit_metadata(self._wanted.options),
         )
@@ -382,6 +383,12 @@ class WriteRun:
         old = {(one.partition, one.file_id) for one in before}
         begun = [(one.partition, one.file_id) for one in stats if (one.partition, one.file_id) not in old]
         return [BucketsFree(begun, frozenset((one.partition, one.file_id) for one in replaced))]
+
+
+def _versioned(table: Snapshot, schema: TableSchema, instant: str) -> TableSchema:
+    """The schema of a write, with its version where the table has a schema history: a new one for new columns."""
+    history = table.history.value
+    return schema if history is None else replace(schema, version=history.grown(schema, instant).now.text)
 
 
 def _others(table: Snapshot, attempt: WriteAttempt) -> set[tuple[str, State]]:

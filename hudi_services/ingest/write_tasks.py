@@ -25,6 +25,7 @@ from ..writing.assignment import Assigned
 from ..writing.change_logs import ChangesForm
 from ..writing.inserted_files import InsertTask, Written, write_inserts
 from ..writing.kept_rows import KeptRows
+from ..writing.path_columns import path_columns
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
 from ..writing.updated_files import UpdateTask, write_updates
@@ -163,6 +164,7 @@ class WriteTasks:
             parquet=self._form.settings if self._parquet_blocks else None,
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._form.ranged,
+            path_columns=path_columns(table.config, file_slice.partition),
             source=table.slices,
         )
         portions = (*assigned.portions(file_slice), *([inserts] if inserts is not None else []))
@@ -234,7 +236,7 @@ def write_form(
     settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
     ranged, dropped = ranged_columns(table, schema), table.config.dropped_columns
     changes = changes_form(table, options, memory)
-    return WriteForm(table.storage, instant, schema, dropped, settings, ranged, memory, sort, changes)
+    return WriteForm(table.storage, instant, schema, dropped, settings, ranged, memory, sort, table.history, changes)
 
 
 def changes_form(table: Snapshot, options: Options, memory: TaskMemory) -> ChangesForm | None:

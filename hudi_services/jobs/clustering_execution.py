@@ -114,7 +114,7 @@ def clustering_rewrite(
 ) -> Rewrite:
     """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files."""
 
-    rolling = run.options.of(RollingMetadata)
+    rolling, schema = run.options.of(RollingMetadata), run.table.versioned_schema(instant.ts)
 
     def draft(written: Sequence[NewFile], delta: IndexDelta | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         left = planned.inputs(planned.kept)
@@ -122,7 +122,8 @@ def clustering_rewrite(
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)
-        return CommitDraft(instant, CLUSTER, written, replaced, delta, computed, expected, merged, rolling=rolling)
+        facts = (written, replaced, delta, computed, expected, merged, schema)
+        return CommitDraft(instant, CLUSTER, *facts, rolling=rolling)
 
     unchanged = InputsOfGroups(planned)
     return Rewrite(

@@ -77,13 +77,14 @@ class CompactionExecution(PlanExecution[CompactionRequest]):
         merged = frozenset(log.path for one in slices for log in one.log_files)
         by_group = {(one.partition, one.file_id): one for one in slices}
         unchanged, stay = self.unchanged, InputsStayCommitted(slices, self.run.settings)
-        rolling = options.of(RollingMetadata)
+        rolling, schema = options.of(RollingMetadata), table.versioned_schema(instant.ts)
 
         def draft(
             written: Sequence[NewFile], delta: IndexDelta | None, computed: tuple[ComputedIndex, ...]
         ) -> CommitDraft:
             expected = (unchanged, stay, FilesStored(table.storage, [one.stat for one in written]))
-            return CommitDraft(instant, COMPACT, written, None, delta, computed, expected, merged, rolling=rolling)
+            facts = (written, None, delta, computed, expected, merged, schema)
+            return CommitDraft(instant, COMPACT, *facts, rolling=rolling)
 
         def described(result: RewriteResult, new: NewFile) -> NewFile:
             one = by_group[result.partition, new.file_id]

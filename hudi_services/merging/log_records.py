@@ -34,7 +34,9 @@ from ..log_files.log_reader import Read
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
 from ..parquet.node_types import parquet_type
+from ..parquet.schema_versions import evolved_schema
 from ..schema.column_type import Kind
+from ..schema.schema_history import SchemaHistory
 from ..table.support import WITH_HUDI
 from .ordering import OrderingField
 from .rules import DeleteMarker, Fill, MergeRule
@@ -62,12 +64,21 @@ def header_schema(block: BlockPlace) -> str:
     return text
 
 
-def records_of(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
-    """The schema and the records of a data block, in its raw form."""
+def records_of(
+    read: Read, block: BlockPlace, history: SchemaHistory | None = None
+) -> tuple[FileSchema, Iterator[pa.Table]]:
+    """The schema and the records of a data block, in its raw form, in the columns of the newest version of `history`.
+
+    Without a history its columns are as they were written.
+    """
     if block.type is BlockType.AVRO_DATA:
         decoder = avro_decoder(header_schema(block), block.path)
-        return decoder.schema, avro_pieces(read, block, decoder)
+        evolved = evolved_schema(decoder.schema, history, block.instant, block.path)
+        schema = decoder.schema if evolved is None else evolved.given
+        pieces = avro_pieces(read, block, decoder)
+        return schema, (_evolved(decoder.schema, piece, block, history)[1] for piece in pieces)
     file = parquet_block(read, block)
+    file = file.evolved(evolved_schema(file.schema, history, block.instant, block.path))
     return file.schema, (piece for group in range(len(file.row_groups)) for piece in file.pieces(group))
 
 
@@ -80,12 +91,18 @@ def record_count(read: Read, block: BlockPlace) -> int:
     return sum(group.num_rows for group in parquet_block(read, block).row_groups)
 
 
-def written_schemas(blocks: Iterable[BlockPlace], path: str) -> list[FileSchema]:
+def written_schemas(blocks: Iterable[BlockPlace], path: str, history: SchemaHistory | None = None) -> list[FileSchema]:
     """The schemas of records of blocks, each once, as those of base files; `path` is for messages.
 
-    Raises CorruptFile and UnsupportedTable.
+    They have the columns of the newest version of `history`; without one, those that were written. Raises CorruptFile
+    and UnsupportedTable.
     """
-    return [avro_decoder(text, path).as_written for text in dict.fromkeys(map(header_schema, blocks))]
+    found: dict[FileSchema, None] = {}
+    for one, instant in dict.fromkeys((header_schema(block), block.instant) for block in blocks):
+        written = avro_decoder(one, path).as_written
+        evolved = evolved_schema(written, history, instant, path)
+        found[written if evolved is None else evolved.given] = None
+    return list(found)
 
 
 def column_with_default(blocks: Iterable[BlockPlace]) -> str:
@@ -121,6 +138,8 @@ class LogRecords:
     partition: str
     rule: MergeRule
     ordering: tuple[OrderingField, ...]
+    history: SchemaHistory | None = None
+    """Records have the columns of its newest version; without one, those that were written."""
     subsets: list[frozenset[str]] = field(default_factory=lambda: [frozenset()])
     """Sets of columns that records lack; 0 is the set of none."""
 
@@ -139,7 +158,7 @@ class LogRecords:
 
         Raises as `pieces`.
         """
-        for run in block_runs(blocks):
+        for run in block_runs(blocks, self.history):
             try:
                 found = self._together(run, read_of) if len(run) > 1 else None
             except CorruptFile:
@@ -161,7 +180,8 @@ class LogRecords:
             first = run[data[0]]
             decoder = avro_decoder(header_schema(first), first.path)
             records, counts = avro_blocks([run[n] for n in data], [contents[n] for n in data], decoder)
-            parts |= _parts(self._as_table(records, decoder.schema, first, 0), data, counts)
+            schema, records = _evolved(decoder.schema, records, first, self.history)
+            parts |= _parts(self._as_table(records, schema, first, 0), data, counts)
         entries = [list(_entries_of(run[n], contents[n])) for n in deletes]
         table = self._entry_table(list(chain.from_iterable(entries)))
         parts |= _parts(table, deletes, [len(of_block) for of_block in entries])
@@ -189,7 +209,7 @@ class LogRecords:
     # ---- data blocks
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
-        found, pieces = records_of(read, block)
+        found, pieces = records_of(read, block, self.history)
         subset = self._subset(block, found)
         for piece in pieces:
             yield self._as_table(piece, found, block, subset)
@@ -263,12 +283,12 @@ class LogRecords:
         return _joined(table, np.ones(rows, np.bool_), deletes, comparable, unordered, 0, order)
 
 
-def block_runs(blocks: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:
+def block_runs(blocks: Iterable[BlockPlace], history: SchemaHistory | None = None) -> Iterator[list[BlockPlace]]:
     """Neighbours that are read together: small blocks, with records of the same columns, or with deleted keys."""
     run: list[BlockPlace] = []
     size, schema = 0, None
     for block in blocks:
-        text = header_schema(block) if is_data(block) else schema
+        text = _columns_of(block, history) if is_data(block) else schema
         small = block.type in (BlockType.AVRO_DATA, BlockType.DELETE) and not is_partial(block)
         if run and (not small or size + block.length > _RUN_BYTES or (schema is not None and text != schema)):
             yield run
@@ -280,6 +300,21 @@ def block_runs(blocks: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:
             yield [block]
     if run:
         yield run
+
+
+def _evolved(
+    schema: FileSchema, records: pa.Table, block: BlockPlace, history: SchemaHistory | None
+) -> tuple[FileSchema, pa.Table]:
+    """Records of a block, in the raw form of `schema`, in the columns of the newest version of `history`."""
+    evolved = evolved_schema(schema, history, block.instant, block.path)
+    if evolved is None or history is None:
+        return schema, records
+    return evolved.given, evolved.table(records, exact_floats=history.exact_floats)
+
+
+def _columns_of(block: BlockPlace, history: SchemaHistory | None) -> tuple[str, int]:
+    """What says which columns the records of a block have: their schema, and its version."""
+    return header_schema(block), 0 if history is None else history.at(block.instant).id
 
 
 def _parts(table: pa.Table, blocks: Sequence[int], counts: Sequence[int]) -> dict[int, pa.Table]:

@@ -17,6 +17,7 @@ from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Physical
 from ..parquet.node_types import parquet_type
 from ..parquet.schema_evolution import SourceSchema, resolve_target
+from ..schema.schema_history import SchemaHistory
 from ..schema.widening import mixes_units, widens_float
 from ..table.support import WITH_HUDI
 from .log_records import column_with_default, is_data, written_schemas
@@ -24,14 +25,21 @@ from .rules import Fill, MergeRule
 
 
 def merged_schema(
-    path: str, base: BaseFileSlice | None, blocks: Sequence[BlockPlace], rule: MergeRule, wider: FileSchema | None
+    path: str,
+    base: BaseFileSlice | None,
+    blocks: Sequence[BlockPlace],
+    rule: MergeRule,
+    wider: FileSchema | None,
+    history: SchemaHistory | None,
 ) -> FileSchema:
     """The columns of the base file, of the records of `blocks`, oldest first, and of `wider`; `path` names the slice.
+
+    The columns of blocks are those of the newest version of `history`.
 
     Raises UnsupportedTable where values of the same column would not have the same meaning.
     """
     described = [block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header]
-    schemas = [*([] if base is None else [base.schema]), *written_schemas(described, path)]
+    schemas = [*([] if base is None else [base.schema]), *written_schemas(described, path, history)]
     if not schemas:
         raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
     merged = _resolved(_Schemas(tuple(schemas), wider, path, base.full_path if base is not None else path))

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from ..base_files.base_file_slice import BaseFileSlice
+from ..base_files.base_file_slice import BaseFileSlice, open_base
 from ..base_files.row_selection import take_table
 from ..base_files.slices import CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
@@ -22,6 +22,7 @@ from ..model import FileSlice, LogCounts
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
+from ..schema.schema_history import KnownHistory
 from ..small_files import with_small_files
 from ..storage import Storage
 from ..table.support import WITH_HUDI
@@ -69,15 +70,22 @@ class MergedSlice:
 
     @classmethod
     def of_logs(
-        cls, storage: Storage, file_slice: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
+        cls,
+        storage: Storage,
+        file_slice: FileSlice,
+        rule: MergeRule,
+        counts: CountedInstants,
+        memory: int,
+        history: KnownHistory,
     ) -> "MergedSlice":
         """The slice with its log files."""
         file_slice = (
             file_slice if all(file.content for file in file_slice.files) else with_small_files(storage, file_slice)
         )
-        base = _opened_base(storage, file_slice)
-        base = base and base.gregorian()
-        return cls(file_slice, base, LogChanges(storage, file_slice, base, rule, counts), memory)
+        found = file_slice.base_file
+        base = open_base(storage, found, history).gregorian() if found is not None else None
+        changes = LogChanges(storage, file_slice, base, rule, counts, history.value)
+        return cls(file_slice, base, changes, memory)
 
     # ---- facts
 
@@ -126,7 +134,7 @@ class MergedSlice:
         entries = self._base.calendar.converted().key_values if self._base is not None else {}
         return FileCalendar(self.full_path, entries, self.schema, is_converted=True)
 
-    is_rebased = False
+    is_converted = False
 
     def gregorian(self) -> "MergedSlice":
         return self
@@ -153,7 +161,7 @@ class MergedSlice:
         sizes = [rows - deleted for rows, deleted in zip(self._row_groups, changed.deleted.tolist(), strict=True)]
         each = self.stored_bytes / max(1, self.num_rows)
         # Log records may have columns, and wider types, that the base file does not have.
-        is_same = base is not None and base.schema == self.schema and not base.is_rebased
+        is_same = base is not None and base.schema == self.schema and not base.is_converted
 
         def stored(index: int) -> StoredRowGroup | None:
             return StoredRowGroup(base, index) if base is not None and is_same and not changed.touched[index] else None
@@ -398,12 +406,6 @@ class MergedSlice:
                 f"{what}",
                 hint=hint,
             ) from None
-
-
-def _opened_base(storage: Storage, file_slice: FileSlice) -> BaseFileSlice | None:
-    """The open base file of a slice; None when it has none. Raises CorruptFile and StorageError."""
-    base = file_slice.base_file
-    return BaseFileSlice.open(storage, base.path, base.size or None, base.content) if base is not None else None
 
 
 def _without_key(schema: FileSchema) -> FileSchema:

@@ -18,6 +18,7 @@ from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import scan_blocks
 from ..model import FileSlice, LogFile
 from ..parquet.file_schema import FileSchema
+from ..schema.schema_history import SchemaHistory
 from ..small_files import FileRanges
 from ..storage import Storage
 from .block_order import replayed
@@ -92,6 +93,7 @@ class LogChanges:
         base: BaseFileSlice | None,
         rule: MergeRule,
         counts: CountedInstants,
+        history: SchemaHistory | None,
         wider: FileSchema | None = None,
     ) -> None:
         """`wider`: columns of the wider types that some columns of the slice are to have."""
@@ -111,12 +113,12 @@ class LogChanges:
             file_slice.base_file.path if file_slice.base_file is not None else file_slice.log_files[0].path
         )
         self.full_path = path
-        self.schema = merged_schema(path, base, described, rule, wider)
+        self.schema = merged_schema(path, base, described, rule, wider, history)
         self.ordering = ordering_fields(rule, self.schema, path)
         self.rule = with_ordering(rule, self.ordering)
-        self._records = LogRecords(self.schema, file_slice.partition, self.rule, self.ordering)
+        self._records = LogRecords(self.schema, file_slice.partition, self.rule, self.ordering, history)
         self._again: Callable[[FileSchema], LogChanges] = lambda more: LogChanges(
-            storage, file_slice, base, rule, counts, more
+            storage, file_slice, base, rule, counts, history, more
         )
 
     @property

@@ -9,6 +9,7 @@ from ..base_files.slices import BloomBits, SliceFacts, SliceReader
 from ..errors import UnsupportedTable
 from ..model import FileSlice
 from ..parquet.chunk_stats import ColumnStats
+from ..schema.schema_history import NO_HISTORY, KnownHistory
 from ..small_files import with_small_files
 from ..storage import Storage
 from ..table.support import WITH_HUDI
@@ -32,28 +33,33 @@ class MergedSlices:
     """Bytes of log records that an open slice may hold; more of them go to the local disk."""
     refusal: str = ""
     """The sentence about a rule that is not supported."""
+    history: KnownHistory = NO_HISTORY
+    """Rows have the columns that its newest version has."""
 
     @classmethod
-    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> "MergedSlices":
+    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory) -> "MergedSlices":
         """The source for a table that is opened."""
         counts = counted_instants(config, timeline)
         try:
-            return cls(storage, merge_rule(config), counts)
+            return cls(storage, merge_rule(config), counts, history=history)
         except UnsupportedTable as e:
-            return cls(storage, None, counts, refusal=e.message)
+            return cls(storage, None, counts, refusal=e.message, history=history)
 
     def open(self, file_slice: FileSlice) -> SliceReader:
         if not file_slice.log_files:
-            return BaseFileSlices(self.storage).open(file_slice)
-        return MergedSlice.of_logs(self.storage, file_slice, self._rule(), self.counts, self.memory)
+            return BaseFileSlices(self.storage, self.history).open(file_slice)
+        return self._merged(file_slice)
 
     def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not file_slice.log_files:
             return BaseFileSlices(self.storage).facts(file_slice, take)
-        return take(MergedFacts(MergedSlice.of_logs(self.storage, file_slice, self._rule(), self.counts, self.memory)))
+        return take(MergedFacts(self._merged(file_slice)))
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
+
+    def columns_at(self, instant: str) -> "MergedSlices":
+        return replace(self, history=self.history.until(instant))
 
     def counting(self, instant: str) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, also=instant))
@@ -64,6 +70,10 @@ class MergedSlices:
         file_slice = with_small_files(self.storage, file_slice)
         self.open(file_slice)
         return file_slice
+
+    def _merged(self, file_slice: FileSlice) -> MergedSlice:
+        rule, history = self._rule(), self.history
+        return MergedSlice.of_logs(self.storage, file_slice, rule, self.counts, self.memory, history)
 
     def _rule(self) -> MergeRule:
         if self.rule is None:

@@ -20,6 +20,7 @@ from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls
 from ..metadata.statistics.indexed_columns import described_columns, typed_among
 from ..metadata.statistics.partition_ranges import live_records, range_key, range_source, whole_range, widening
 from ..packing import pack
+from .altered_columns import altered_columns, is_altered
 
 _RECORDS_AT_ONCE = 50_000
 """Records of files that are in memory together."""
@@ -77,11 +78,17 @@ def narrow_in(
     *,
     but: Collection[str] = (),
 ) -> list[StatsRecord]:
-    """As `narrow_ranges`, of `columns` and in one metadata partition; the keys `but` are left alone."""
+    """As `narrow_ranges`, of `columns` and in one metadata partition; the keys `but` are left alone, and so are columns
+    that were altered since some of the files were written."""
     reader, ranges = metadata.reader(range_source(index)), metadata.reader(index)
+    altered = altered_columns(metadata, live) if index == PARTITION_STATS else {}
     typed = bool(typed_among(metadata, [index]))
     asked = {
-        partition: [column for column in columns if range_key(index, column, partition) not in but]
+        partition: [
+            column
+            for column in columns
+            if range_key(index, column, partition) not in but and not is_altered(altered, partition, column)
+        ]
         for partition in live
     }
     narrow: list[StatsRecord] = []

@@ -34,6 +34,7 @@ from ..metadata.statistics.indexed_columns import (
     NO_COLUMNS,
     IndexColumns,
     define_columns,
+    described_columns,
     index_columns,
     new_index_columns,
 )
@@ -43,6 +44,7 @@ from ..paths import bare_name
 from ..schema.table_schema import TableSchema
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
+from .altered_columns import altered_columns, is_altered, ranges_to_delete
 from .deletion import deletion_records
 from .delta_commit import Confirm, write_delta_commit
 from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
@@ -105,7 +107,8 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     define_columns(metadata, added)
     # Before the commit: a kill in between leaves a range that is at most wider than necessary.
     _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
-    return write_delta_commit(metadata, change.instant, records, times, deltas=moved)
+    gone = _forgotten_ranges(metadata, change)
+    return write_delta_commit(metadata, change.instant, records, times, deletes=gone, deltas=moved)
 
 
 def rehearse_commit(metadata: MetadataTable, change: Change) -> None:
@@ -138,8 +141,10 @@ def _records_of(metadata: MetadataTable, change: Change) -> tuple[dict[str, Sequ
     if COLUMN_STATS in metadata.partitions:
         records[COLUMN_STATS] = [record for some in ranges.values() for record in some]
     if PARTITION_STATS in metadata.partitions:
-        told = [record for some in ranges.values() for record in some]
-        records[PARTITION_STATS] = _ranges(metadata, change, PARTITION_STATS, told, indexed.columns)
+        told, partitions = [record for some in ranges.values() for record in some], _partitions(change)
+        altered = altered_columns(metadata, change.live_files)
+        kept = [one for one in told if not is_altered(altered, partitions[one.file_name], one.column)]
+        records[PARTITION_STATS] = _ranges(metadata, change, PARTITION_STATS, kept, indexed.columns)
     for index in expression_indexes(metadata):
         if change.new_files and all(one.index != index for one in change.expressions):
             raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
@@ -349,7 +354,7 @@ def _ranges(
     """The ranges of the partitions that the commit changes, over its new and live files; `of_files` are the records of
     the new files. Where these tell nothing of one of `columns`, as those of deletes, what is there stays, if it is
     true."""
-    partitions = {file.name: file.partition for file in change.new_files}
+    partitions = _partitions(change)
     new: dict[str, list[StatsRecord]] = {}
     for record in of_files:
         new.setdefault(partitions[record.file_name], []).append(record)
@@ -368,6 +373,18 @@ def _ranges(
     settle = widening if change.beside_writes else settled_in
     others = narrow_in(metadata, index, columns, change.live_files, but={record.key for record in ranges})
     return [*settle(metadata, index, ranges), *others]
+
+
+def _partitions(change: Change) -> dict[str, str]:
+    """The data partitions of the new files, by name."""
+    return {file.name: file.partition for file in change.new_files}
+
+
+def _forgotten_ranges(metadata: MetadataTable, change: Change) -> dict[str, list[str]]:
+    """The keys of ranges that would hide rows of live files, in whose names ALTER TABLE has changed the columns."""
+    altered = altered_columns(metadata, change.live_files) if PARTITION_STATS in metadata.partitions else {}
+    keys = ranges_to_delete(metadata, altered, described_columns(metadata)) if altered else []
+    return {PARTITION_STATS: keys} if keys else {}
 
 
 def _column_records(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:

@@ -169,6 +169,9 @@ hoodie.lance.read.metadata.allocator.size.bytes hoodie.lance.write.allocator.siz
 hoodie.lance.write.flush.byte.watermark hoodie.orc.block.size hoodie.orc.compression.codec hoodie.orc.max.file.size
 hoodie.orc.stripe.size
 """,
+    "The schema history of a table is always followed.": """
+hoodie.schema.on.read.enable
+""",
     "It is about bootstrapped tables, which are refused.": """
 hoodie.bootstrap.full.input.provider hoodie.bootstrap.index.class hoodie.bootstrap.index.enable
 hoodie.bootstrap.index.type hoodie.bootstrap.mode.selector hoodie.bootstrap.mode.selector.regex

@@ -106,7 +106,6 @@ ALL: tuple[Key, ...] = (
         "columns that the rows lack stay in the table",
         _FALSE,
     ),
-    _refused("hoodie.schema.on.read.enable", "columns are not renamed, and there is no history of schemas", _FALSE),
     _refused(
         "hoodie.static.overwrite.partition.paths",
         "an overwrite replaces the partitions of its rows",

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from ..errors import CorruptFile
 from ..schema.arrow_types import doubles_of
 from ..schema.column_type import ColumnType, Kind, decimal_width
-from ..schema.widening import is_converted, widens_float
+from ..schema.evolved_values import changed_values
+from ..schema.widening import is_converted, promotable, widens_float
 from .file_schema import ColumnMap, FileSchema, Node
 from .footer import Physical
 from .node_types import list_item, parquet_type
@@ -177,6 +178,9 @@ def _convert_leaf(values: pa.Array, source: Node, target: Node, target_type: pa.
         return values
     if widens_float(source_type, final):
         return doubles_of(values)
+    changed = changed_values(source_type, final) if not promotable(source_type, final) else None
+    if changed is not None:
+        return _raw(changed(natural(values, source)), target, target_type)
     if is_converted(source_type, final):
         return pc.cast(values, _CAST_TO[final.kind], safe=False).cast(target_type)
     return _raw(_rescale(natural(values, source), final), target, target_type)

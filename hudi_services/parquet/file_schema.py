@@ -262,7 +262,7 @@ class FileSchema:
     def column_of(self, name: str) -> Node | None:
         """The column with the values of the table's column `name`, None where the file lacks it: that of this name.
 
-        Tables with a schema history, whose columns may have other names in older files, are refused (`table.support`).
+        Files with columns of older names have got those of now before (`schema_versions`).
         """
         return self.column(name)
 

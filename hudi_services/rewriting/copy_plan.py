@@ -49,8 +49,8 @@ def copy_plan(
     """How to copy the group, or the reason why all its rows must be decoded; `pieces` are its `segments`, weighed."""
     if task.sort:
         return "sorted"
-    if any(one.is_rebased for one in slices):
-        return "two calendars"
+    if any(one.is_converted for one in slices):
+        return "values converted"
     if any(one.schema != target for one in slices):
         return "schemas differ"
     wanted = task.settings.row_group_bytes

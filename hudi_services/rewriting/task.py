@@ -132,7 +132,7 @@ class RewriteTask:
     def inputs(self) -> SliceSource:
         """Opens the slices as the plan found them, within the memory of the task."""
         merged = sum(bool(one.log_files) for one in self.slices)
-        return self.source.as_of(self.until, self.memory.log_records // max(1, merged))
+        return self.source.columns_at(self.instant).as_of(self.until, self.memory.log_records // max(1, merged))
 
     def form(self, write_token: str, group: GroupForm) -> Form:
         """The common properties of the group's new files."""

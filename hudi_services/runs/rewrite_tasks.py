@@ -17,6 +17,7 @@ def task_maker(
     table: Snapshot, instant: str, settings: FileSettings
 ) -> Callable[[Sequence[FileSlice], Sequence[str]], RewriteTask]:
     """A function that makes the task for a group of file slices and the ids of its new files; it does not sort."""
+    schema = table.schema_at(instant)
     counted, indexed = _counted(table), tuple(sorted(indexed_columns(table)))
 
     def task(slices: Sequence[FileSlice], file_ids: Sequence[str]) -> RewriteTask:
@@ -29,7 +30,7 @@ def task_maker(
             file_ids=tuple(file_ids),
             sort=(),
             layout=NO_LAYOUT,
-            table_schema=table.schema,
+            table_schema=schema,
             dropped_columns=table.config.dropped_columns,
             meta_fields=table.config.populate_meta_fields,
             settings=settings,

@@ -47,7 +47,7 @@ class Column:
     name: str
     type: "ColumnType"
     id: int | None = field(default=None, compare=False)
-    """The number of the column in the schema history of the table; None without one."""
+    """The number of the column in the schema history of the table (`schema_history`); None without one."""
 
 
 @dataclass(frozen=True, slots=True)

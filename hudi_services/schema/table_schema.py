@@ -5,7 +5,7 @@ Hudi writes it as an Avro record. The meta columns are those of base files: comm
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ META_COLUMNS = (
 """In the order of base files; a table has the last column only if it keeps operations (HoodieRecord)."""
 ROW_META_COLUMNS = META_COLUMNS[:5]
 """Those of every row."""
-_KEY = "schema"
+_KEY, _LATEST = "schema", "latest_schema"
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,23 @@ class TableSchema:
     text: str
     """The Avro record as JSON."""
     source: str = field(default="", repr=False, compare=False)
+    version: str = ""
+    """The version of it in the schema history of the table, as JSON (`schema_history`); "" without a history."""
 
     @classmethod
     def of_commit(cls, extra: Mapping[str, str], source: str) -> "TableSchema | None":
         """That in the extra metadata of a commit; None where it has none."""
-        text = extra.get(_KEY)
-        return cls(text, source) if text else None
+        text, version = extra.get(_KEY), extra.get(_LATEST, "")
+        found = cls(text, source) if text else None
+        # Beside its version, Hudi stores the schema with meta columns.
+        return found and replace(found.without_meta(), version=version) if version else found
 
     @property
     def in_commit(self) -> dict[str, str]:
         """The entries of the extra metadata of a commit with this schema."""
-        return {_KEY: self.text}
+        if not self.version:
+            return {_KEY: self.text}
+        return {_KEY: self.for_files(ROW_META_COLUMNS).text, _LATEST: self.version}
 
     @classmethod
     def of(cls, avro: Mapping[str, Any], source: str = "") -> "TableSchema":
@@ -56,7 +62,7 @@ class TableSchema:
         return cls(json.dumps(avro, separators=(",", ":")), source)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (TableSchema, (self.text, self.source))
+        return (TableSchema, (self.text, self.source, self.version))
 
     @cached_property
     def avro(self) -> Mapping[str, Any]:

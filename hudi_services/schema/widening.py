@@ -15,14 +15,16 @@
     decimal      a wider one        -              any other one  -              -
     times        a finer unit       -              any unit       -              -
 
-A table does not grow where values that are stored would be rounded, although Hudi lets it. Files that are read
-together take the type to which all of theirs are promoted. Statistics without value types do not tell int, date and
-time apart, nor long and timestamp, nor string and UUID; a compaction of Hudi before 1.1 makes bytes of decimals
-(`metadata.statistics.values`). Longs and doubles in one column of JSON are doubles. Which columns of a table must keep
-their types, whatever their values could become, is in `ingest.fixed_types`; what the texts of CSV can be, in
-`inputs.csv_types`.
-Sources: HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType (files, rows), HoodieSchemaUtils.deduceWriterSchema
-(tables), HoodieTableMetadataUtil, HoodieAvroWrapperUtils (statistics) of Apache Hudi.
+By ALTER TABLE, where a table has a schema history, numbers also become decimals and texts, dates texts, texts dates and
+decimals (`evolved_values`). A table does not grow where values that are stored would be rounded, although Hudi lets it.
+Files that are read together take the type to which all of theirs are promoted. Statistics without value types do not
+tell int, date and time apart, nor long and timestamp, nor string and UUID; a compaction of Hudi before 1.1 makes bytes
+of decimals (`metadata.statistics.values`). Longs and doubles in one column of JSON are doubles. Which columns of a
+table must keep their types, whatever their values could become, is in `ingest.fixed_types`; what the texts of CSV can
+be, in `inputs.csv_types`.
+Sources: HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType (files, rows), SchemaChangeUtils (ALTER TABLE),
+HoodieSchemaUtils.deduceWriterSchema (tables), HoodieTableMetadataUtil, HoodieAvroWrapperUtils (statistics) of Apache
+Hudi.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -54,6 +56,22 @@ def is_converted(source: ColumnType, target: ColumnType) -> bool:
     """Whether the leaf type `source` becomes one of another kind when it is read as `target`."""
     kind = source.kind
     return target.kind in _NUMBERS.get(kind, ()) or target.kind in _TEXTS.get(kind, ())
+
+
+_ALTERED: Mapping[Kind, Collection[Kind]] = {
+    Kind.INT: (Kind.DECIMAL,),
+    Kind.LONG: (Kind.DECIMAL,),
+    Kind.FLOAT: (Kind.STRING, Kind.DECIMAL),
+    Kind.DOUBLE: (Kind.STRING, Kind.DECIMAL),
+    Kind.DECIMAL: (Kind.STRING, Kind.DECIMAL),
+    Kind.DATE: (Kind.STRING,),
+    Kind.STRING: (Kind.DATE, Kind.DECIMAL),
+}
+
+
+def altered(source: ColumnType, target: ColumnType) -> bool:
+    """Whether ALTER TABLE may give a column of the leaf type `source` the type `target` (`schema_history`)."""
+    return promotable(source, target) or target.kind in _ALTERED.get(source.kind, ())
 
 
 def promotable(source: ColumnType, target: ColumnType) -> bool:

@@ -20,6 +20,7 @@ from ..table_config import CHANGES_MODE, COLUMNS_DROPPED, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .meta_folder import MetaFolder
+from .stored_history import EXTENSION, HISTORY_FOLDER, stored_history
 
 
 class Operation(Enum):
@@ -116,9 +117,8 @@ def _unfit_change_data(look: Look) -> str:
 
 def _columns_missed(look: Look) -> str:
     config = look.config
-    if not config.dropped_columns or (config.populate_meta_fields and not config.is_merge_on_read):
-        return ""
-    return f"{COLUMNS_DROPPED}=true and " + ("log files" if config.is_merge_on_read else _no_meta_fields(look))
+    no_meta = _no_meta_fields(look) if config.dropped_columns else ""
+    return f"{COLUMNS_DROPPED}=true and {no_meta}" if no_meta else ""
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -158,13 +158,25 @@ def schema_history(look: Look) -> str:
 
     A table with a schema history identifies columns by the ids of the history, not by their names.
     """
-    writes = look.timeline.completed_writes()
-    told = bool(writes) and bool(look.timeline.read_commit(writes[-1]).extra.get("latest_schema"))
-    if not told and ".schema" in look.meta.folders:
-        # Commits of table services need not repeat the schema, so the newest commit alone does not decide.
-        history, _ = look.storage.list_dir(f"{look.config.meta_path}/.schema")
-        told = any(file.name.endswith(".schemacommit") for file in history)
-    return "a schema history (hoodie.schema.on.read.enable)" if told else ""
+    schema = look.timeline.schema
+    told = schema is not None and bool(schema.version)
+    return "a schema history (hoodie.schema.on.read.enable)" if told or _has_history_files(look) else ""
+
+
+def _has_history_files(look: Look) -> bool:
+    if ".schema" not in look.meta.folders:
+        return False
+    return any(of.name.endswith(EXTENSION) for of in look.storage.list_dir(HISTORY_FOLDER)[0])
+
+
+def _unfit_history(look: Look) -> str:
+    """Raises what `stored_history` raises for a history whose ids do not tell the columns."""
+    schema, config = look.timeline.schema, look.config
+    if schema is not None and schema.version:
+        stored_history(look.storage, config, look.timeline)
+        no_meta = _no_meta_fields(look)
+        return f"a schema history and {no_meta}" if no_meta else ""
+    return "a schema history that its newest write does not continue" if _has_history_files(look) else ""
 
 
 def _consistent_hashing(look: Look) -> str:
@@ -270,12 +282,12 @@ FEATURES = (
         "use Apache Hudi's own service with the index switched on, or drop the index first",
     ),
     Feature(
-        "schema history",
+        "schema history that has ended, or of a table without meta fields",
         "hoodie.schema.on.read.enable",
-        schema_history,
+        _unfit_history,
         _REWRITES | _WRITES_ROWS,
-        "by whose ids its columns are found, and not by their names",
-        WITH_HUDI,
+        "and Apache Hudi itself takes columns of older files for others",
+        "write to this table with hoodie.schema.on.read.enable=true from its first ALTER TABLE on",
     ),
     Feature(
         "bucket index with consistent hashing",
@@ -328,12 +340,11 @@ FEATURES = (
         "switch change data capture off, or set a mode that Hudi has",
     ),
     Feature(
-        "files without the partition columns, in merge-on-read tables and those without meta fields",
+        "files without the partition columns, in tables without meta fields",
         COLUMNS_DROPPED,
         _columns_missed,
         _WRITES_ROWS,
-        "and the values of the columns would be missed: readers of Hudi take those of updated rows from log files, and "
-        "keys that are not stored are made of columns",
+        "and the values of the columns would be missed: keys that are not stored are made of columns",
         _BY_HUDI,
     ),
 )

@@ -40,6 +40,8 @@ _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
 _MERGES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 _ACTION_NAMES = frozenset(action.value for action in Action)
 _COMMITS_AT_ONCE = 16
+_WITHOUT_VERSION = frozenset({"CLUSTER", "LOG_COMPACT", "INDEX"})
+"""Operations whose commits do not name the version of the schema; a compaction names that of the write before it."""
 ANSWERS_HOLD_SECONDS = 1.0
 """For how long what was seen of other processes, or written by this one, stands where the next step needs it: a lease
 outlives its last renewal by fifty."""
@@ -250,10 +252,25 @@ class Timeline:
     @cached_property
     def schema(self) -> TableSchema | None:
         """The schema of the table, without meta columns: that of the newest completed write with a schema, else that of
-        the table's creation, else None (TableSchemaResolver)."""
+        the table's creation, else None (TableSchemaResolver).
+
+        Where the newest write names its version in the schema history, the schema is that of this write."""
+        versioned = self._versioned_schema
+        if versioned is not None:
+            return versioned
         root, writes = self.storage.root, reversed(self.completed_writes())
         found = (TableSchema.of_commit(self.read_commit(instant).extra, root) for instant in writes)
         return next(filter(None, found), TableSchema(self.create_schema, root) if self.create_schema else None)
+
+    @cached_property
+    def _versioned_schema(self) -> TableSchema | None:
+        """The schema of the newest write, where this names its version: those of table services may not name it."""
+        for instant in reversed(self.completed_writes()):
+            commit = self.read_commit(instant)
+            if commit.operation not in _WITHOUT_VERSION:
+                found = TableSchema.of_commit(commit.extra, self.storage.root)
+                return found if found is not None and found.version else None
+        return None
 
     def read_requested(self, instant: Instant) -> RequestedReplace:
         """The requested file of a replacecommit or clustering in any state.

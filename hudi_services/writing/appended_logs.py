@@ -41,6 +41,7 @@ from ..table.new_logs import NewLog
 from .comparable_rows import check_merge, comparing, have_nulls, may_have_nulls
 from .data_block import AvroBlock, DataBlock, ParquetBlock
 from .meta_columns import MetaColumns, same_text
+from .path_columns import PathColumns, with_path_columns
 from .writer_schema import WriterSchema
 
 
@@ -67,12 +68,20 @@ class AppendTask:
     """Set, data blocks are parquet files; otherwise they are Avro records."""
     dates: bool
     ranged: frozenset[str]
+    path_columns: PathColumns
+    """What the records have besides: columns that base files do not have."""
     source: MergedSlices
     """Opens slices of the table, by the rule by which readers merge the log file with what is there, if we have it."""
 
     @property
     def partition(self) -> str:
         return self.appended.partition
+
+    @property
+    def of_records(self) -> WriterSchema:
+        """The schema of its records."""
+        names = [name for name, _ in self.path_columns]
+        return self.schema.with_columns(pa.schema([(name, pa.string()) for name in names]), names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,8 @@ class _NewLogFile:
     def __init__(self, task: AppendTask) -> None:
         self._task = task
         self._clock = Stopwatch()
-        target = task.schema.target
+        schema = task.of_records
+        self._target = target = schema.target
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
         of_readers = task.source.rule
         self._comparing = comparing(
@@ -111,7 +121,7 @@ class _NewLogFile:
         )
         self._has_rows = self._has_nulls = False
         """Whether there are rows, other than keys to delete, and nulls in the ordering fields of `_comparing`."""
-        text = task.schema.table.for_files(target.columns).text
+        text = schema.table.for_files(target.columns).text
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
         self._meta = MetaColumns(task.instant, task.partition, task.number)
         self._meant = Checksum()
@@ -166,6 +176,7 @@ class _NewLogFile:
         if pc.any(gone).as_py():
             self._delete(table.filter(gone), self._ordering)
             table = table.filter(pc.invert(gone))
+        table = with_path_columns(table, self._task.path_columns)
         for part in self._meta.add([table], self._meant.rows) if table.num_rows else ():
             yield part.append_column(FILE_NAME_COLUMN, same_text(self._task.appended.file_id, part.num_rows))
 
@@ -174,7 +185,7 @@ class _NewLogFile:
         if task.parquet is None:
             return AvroBlock(text)
         path = task.storage.full_path(task.log.stat.path)
-        return ParquetBlock(task.schema.target, text, task.parquet, task.appended.file_id, path)
+        return ParquetBlock(self._target, text, task.parquet, task.appended.file_id, path)
 
     def _delete(self, rows: pa.Table, ordering: Sequence[OrderingField]) -> None:
         task = self._task
@@ -198,7 +209,7 @@ class _NewLogFile:
 
     def _check(self, size: int) -> tuple[ColumnStats, ...]:
         """Compare what the file holds with what was to be written; returns the statistics of its columns."""
-        task, target = self._task, self._task.schema.target
+        task, target = self._task, self._target
         log = parse_log_file(task.partition, task.log.name, size)
         assert log is not None, "it is the name of a log file"
         may_not_merge = self._has_rows and (self._has_nulls or bool(self._comparing))

@@ -94,7 +94,7 @@ class InsertedRows:
 class NewRows:
     """Rows that are in no file yet, as an open file slice that follows another one."""
 
-    is_rebased = False
+    is_converted = False
     size = overhead_bytes = spilled_bytes = 0
     stored: tuple[StoredRowGroup, ...] = ()
     plain_leaves: frozenset[str] = frozenset()

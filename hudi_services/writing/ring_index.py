@@ -55,8 +55,8 @@ class RingIndex:
                 raise UnsupportedTable(
                     f"{table.storage.root}: the file group {other.file_id} of the partition {partition!r} is none of "
                     "the buckets of its consistent hashing metadata: Apache Hudi does not update its rows",
-                    hint="an insert_overwrite or delete_partition breaks this index; cluster or write it with another "
-                    "hoodie.index.type",
+                    hint="an insert_overwrite or delete_partition of Apache Hudi does this; roll that commit back, "
+                    "while it is the newest, or write the rows of the table to a new one",
                 )
             self._rings[partition] = ring
         return self._rings[partition]

@@ -67,4 +67,4 @@ def check_made_keys(config: TableConfig, index: IndexType) -> None:
 
 def with_keys(table: Snapshot, keys: RowKeys | None) -> Snapshot:
     """The table, whose file slices have the record keys that `keys` makes; None where they are stored."""
-    return table if keys is None else replace(table, slices=KeyedBaseSlices(table.storage, keys))
+    return table if keys is None else replace(table, slices=KeyedBaseSlices(table.storage, keys=keys))

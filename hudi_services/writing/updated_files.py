@@ -29,6 +29,7 @@ from ..process import peak_bytes
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
 from ..rows.file_output import Stopwatch
+from ..schema.schema_history import KnownHistory
 from ..schema.table_schema import META_COLUMNS
 from .change_logs import ChangeLogs, ChangesForm
 from .meta_columns import MetaColumns, some_at_a_time
@@ -86,7 +87,7 @@ def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, toke
         instant=form.instant,
         partition=task.partition,
         slices=(task.updated,),
-        source=_Updated(task, changes) if task.changes else BaseFileSlices(form.storage),
+        source=_Updated(task, changes) if task.changes else BaseFileSlices(form.storage, form.history),
         file_ids=(task.updated.file_id,),
         sort=(),
         layout=NO_LAYOUT,
@@ -136,9 +137,15 @@ class _Updated:
     rows: RowsAgain
     memory: int = 256 << 20
 
+    @property
+    def history(self) -> KnownHistory:
+        return self.task.form.history
+
     def open(self, file_slice: FileSlice) -> MergedSlice:
         task, form, keys = self.task, self.task.form, self.task.file_keys
-        slices = BaseFileSlices(form.storage) if keys is None else KeyedBaseSlices(form.storage, keys)
+        slices = (
+            BaseFileSlices(form.storage, form.history) if keys is None else KeyedBaseSlices(form.storage, keys=keys)
+        )
         base = slices.open(file_slice).gregorian()
         schema, _ = next_slice_schema(base, form.schema, form.dropped_columns)
         if base.makes_keys:
@@ -175,6 +182,10 @@ class _Updated:
 
     def as_of(self, instant: str | None, memory: int) -> "_Updated":
         return replace(self, memory=memory)
+
+    def columns_at(self, instant: str) -> "_Updated":
+        # Its base file is opened in the columns of the write.
+        return self
 
     def counting(self, instant: str) -> "_Updated":
         return self

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
+from ..schema.schema_history import NO_HISTORY, KnownHistory
 from ..storage import Storage
 from .change_logs import ChangesForm
 from .meta_columns import MetaColumns
@@ -29,6 +30,8 @@ class WriteForm:
     sort: tuple[SortColumn, ...] = ()
     """What the rows of new groups are sorted by; () when they keep their order."""
 
+    history: KnownHistory = NO_HISTORY
+    """The versions of the table's schema, in which the columns of older files are found."""
     changes: ChangesForm | None = None
     """How changes of rows in base files are logged; None where they are not."""
 

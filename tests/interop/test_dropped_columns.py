@@ -34,7 +34,7 @@ def rows(numbers: Sequence[int], text: str, ts: int) -> pa.Table:
 
 
 class Turns:
-    def __init__(self, peer: Peer, path: Path, *, hive_style: bool) -> None:
+    def __init__(self, peer: Peer, path: Path, kind: str, *, hive_style: bool) -> None:
         self.peer, self.path = peer, path
         version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
         known = {DROPPED: "true", f"{_WRITE}hive_style_partitioning": str(hive_style).lower()}
@@ -45,6 +45,7 @@ class Turns:
             partition_by=["part", "day"],
             ordering="ts",
             table_version=version,
+            table_type=kind,
             options={**known, **SMALL_FILTERS, "hoodie.clean.automatic": "false"},
             engine="local",
         )
@@ -82,8 +83,9 @@ class Turns:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("hive_style", [True, False])
-def test_in_turns(peer: Peer, tmp_path: Path, hive_style: bool) -> None:
-    turns = Turns(peer, tmp_path / "trips", hive_style=hive_style)
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_in_turns(peer: Peer, tmp_path: Path, kind: str, hive_style: bool) -> None:
+    turns = Turns(peer, tmp_path / "trips", kind, hive_style=hive_style)
     turns.write("ours", "insert", rows(range(10), "first", 1))
     turns.write("theirs", "upsert", rows([0, 1, 20, 21], "theirs", 2))
     turns.write("ours", "upsert", rows([1, 2, 3, 20, 30], "ours", 3))
@@ -96,6 +98,13 @@ def test_in_turns(peer: Peer, tmp_path: Path, hive_style: bool) -> None:
     turns.peer.cluster(turns.path)
     turns.check("their clustering")
     turns.write("ours", "upsert", rows([3, 8, 50], "ours", 9))
+    if kind == "MERGE_ON_READ":
+        assert turns.table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).ok
+        turns.check("our compaction")
+        turns.write("theirs", "upsert", rows([3, 8, 51], "theirs", 9))
+        turns.peer.compact(turns.path)
+        turns.check("their compaction")
+        turns.write("ours", "upsert", rows([3, 8, 52], "ours", 9))
     turns.write("ours", "bulk_insert", rows([60, 61], "ours", 9))
     turns.write("theirs", "upsert", rows([8, 9, 60], "theirs", 10))
     assert hudi_services.open(turns.path, engine="local").validate(strict=True).exit_code == 0

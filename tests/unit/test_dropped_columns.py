@@ -41,22 +41,28 @@ def rows(numbers: Any, text: str, ts: int) -> pa.Table:
 
 
 def seen(path: Path) -> dict[str, tuple[str, int, str]]:
-    """Path, ordering value and text of each key; files and commit have no other columns."""
+    """Path, ordering value and text of each key; base files and commit have no other columns, and records of log files
+    the texts of the path."""
     now = open_local(path)
     assert now.schema is not None and now.schema.names == ("id", "ts", "text")
     if not now.view.live_slices():
         return {}
     found = merged_rows(path)
-    assert {name for name in found.column_names if not name.startswith("_hoodie")} == {"id", "ts", "text"}
+    names = {name for name in found.column_names if not name.startswith("_hoodie")}
+    has_logs = any(one.log_files for one in now.view.live_slices())
+    assert names.difference({"day", "hour"} if has_logs else ()) == {"id", "ts", "text"}
     rows = found.to_pylist()
+    for row in rows:
+        assert row.get("day") is None or f"{row['day']}/{row['hour']}" == row["_hoodie_partition_path"]
     assert len({row["id"] for row in rows}) == len(rows)
     return {row["id"]: (row["_hoodie_partition_path"], row["ts"], row["text"]) for row in rows}
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_histories(version: int, tmp_path: Path) -> None:
+def test_histories(version: int, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
-    table = without_columns(path, table_version=version)
+    table = without_columns(path, table_version=version, table_type=kind)
     assert table.config[DROPPED] == "true"
     random, model = np.random.default_rng(version), dict[str, tuple[str, int, str]]()
 
@@ -84,6 +90,9 @@ def test_histories(version: int, tmp_path: Path) -> None:
             getattr(table, kind_of_write)(rows(fresh, f"t{number}", number))
             put(rows(fresh, f"t{number}", number))
         assert seen(path) == model, number
+        if kind == "MERGE_ON_READ" and number % 3 == 0:
+            assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).ok
+            assert seen(path) == model, number
     assert table.cluster(options={"hoodie.clustering.plan.strategy.small.file.limit": "100000000"}).ok
     assert seen(path) == model
     new = rows([int(key[1:]) for key in list(model)[:5]], "last", 20)
@@ -140,10 +149,30 @@ def test_what_is_refused(tmp_path: Path) -> None:
     bare = without_columns(tmp_path / "bare", options={"hoodie.populate.meta.fields": "false"})
     with pytest.raises(UnsupportedTable, match=f"{DROPPED}=true and no meta fields"):
         bare.insert(rows(range(2), "x", 1))
-    merged = without_columns(tmp_path / "merged", table_type="MERGE_ON_READ")
-    with pytest.raises(
-        UnsupportedTable, match=f"{DROPPED}=true and log files, and the values of the columns would be missed"
-    ):
-        merged.insert(rows(range(2), "x", 1))
     with pytest.raises(ConfigError, match="the ordering field hour is a partition column, which files would not have"):
         without_columns(tmp_path / "by_hour", ordering=["hour"])
+
+
+@pytest.mark.parametrize("blocks", ["avro", "parquet"])
+@pytest.mark.parametrize("style", [True, False])
+def test_records_have_the_texts_of_the_path(blocks: str, style: bool, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    names = {f"hoodie.datasource.write.{name}": str(style).lower() for name in _STYLES}
+    table = without_columns(path, table_type="MERGE_ON_READ", options=names)
+    new = rows(range(2), "x", 1).set_column(1, "day", pa.array(["a b", None], pa.string()))
+    table.insert(new)
+    table.upsert(new, options={"hoodie.logfile.data.block.format": blocks})
+    found = {(row["day"], row["hour"]) for row in merged_rows(path).to_pylist()}
+    assert found == {("a b", "0"), (None, "1")}
+    assert table.validate(strict=True).ok
+
+
+_STYLES = ("hive_style_partitioning", "partitionpath.urlencode")
+
+
+def test_a_path_that_does_not_tell_the_columns(tmp_path: Path) -> None:
+    table = without_columns(tmp_path / "t", table_type="MERGE_ON_READ")
+    new = rows(range(2), "x", 1).set_column(1, "day", pa.array(["a/b", "c"], pa.string()))
+    table.insert(new)
+    with pytest.raises(UnsupportedTable, match=r"'a/b/0' of the table .* does not tell a value for each of day, hour"):
+        table.upsert(new)

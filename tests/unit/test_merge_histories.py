@@ -130,7 +130,7 @@ def test_blocks_that_are_read_together(
             continue
         together = pa.concat_tables(reader._changes.records())
         with monkeypatch.context() as patched:
-            patched.setattr(log_records, "block_runs", lambda blocks: ([block] for block in blocks))
+            patched.setattr(log_records, "block_runs", lambda blocks, _: ([block] for block in blocks))
             assert together.equals(pa.concat_tables(reader._changes.records()))
 
 
