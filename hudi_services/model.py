@@ -10,6 +10,20 @@ def path_in(partition: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The file of `size` bytes that has the columns of the rows of a base file, outside of the table.
+
+    `path` is relative to the folder that the table was bootstrapped from, `uri` is that of then. `columns` of the
+    partition path have these texts in all rows, None for null, where the file does not have them.
+    """
+
+    path: str
+    uri: str
+    size: int
+    columns: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BaseFile:
     """One base file. `partition` is the path relative to the table, "" when the table has no partitions."""
 
@@ -21,6 +35,8 @@ class BaseFile:
     size: int
     content: bytes = field(default=b"", compare=False, repr=False)
     """The whole file, if it is small and was read already."""
+    source: SourceFile | None = field(default=None, compare=False)
+    """Of a file with the meta columns alone: where the other columns are."""
 
     @property
     def path(self) -> str:
@@ -92,8 +108,9 @@ class FileSlice:
 
     @property
     def base_bytes(self) -> int:
-        """Bytes of its base file, 0 without one."""
-        return self.base_file.size if self.base_file is not None else 0
+        """Bytes of its base file, with those of its source file; 0 without one."""
+        base = self.base_file
+        return 0 if base is None else base.size + (base.source.size if base.source is not None else 0)
 
     @property
     def log_bytes(self) -> int:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from .base_files.base_file_slices import BaseFileSlices
 from .base_files.slices import SliceSource
+from .base_files.source_folder import NO_SOURCES, SourceFolder
 from .clock import Clock, uptime
 from .concurrency import at_once
 from .errors import HudiServicesError, Outdated, TableNotFound
@@ -18,6 +19,7 @@ from .paths import TABLE_FOLDER
 from .schema.schema_history import KnownHistory
 from .schema.table_schema import TableSchema
 from .storage import FileInfo, Storage
+from .table.bootstrap_index import BASE_PATH, BootstrapIndex
 from .table.file_ledger import FileLedger
 from .table.log_naming import LogNaming, log_naming
 from .table.meta_folder import MetaFolder
@@ -57,6 +59,8 @@ class Snapshot:
     """Opens the file slices of the table."""
     history: KnownHistory
     """The versions of its schema, where it has a schema history."""
+    sources: SourceFolder
+    """The folder that a bootstrapped table may be read from."""
     clock: Clock
     stored: StorageLister
     """Lists partitions on storage, each once: of a critical section, since its beginning."""
@@ -215,7 +219,8 @@ def _look(
         metadata_config = None if had is not None else pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config, listed)
         history = KnownHistory(lambda: stored_history(storage, config, timeline))
-        slices = _slice_source(storage, config, timeline, history)
+        sources = NO_SOURCES if known is None else known.sources
+        slices = _slice_source(storage, config, timeline, history, sources)
         ledger = FileLedger(timeline)
         replaced = pool.submit(lambda: ledger.replaced_by)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
@@ -234,7 +239,15 @@ def _look(
         if known is not None and _is_still(known, config, timeline, metadata):
             return known
         replaced.result()
-        return _assembled(storage, config, meta, ledger, metadata, slices, history, clock)
+        return _assembled(storage, config, meta, ledger, metadata, slices, history, sources, clock)
+
+
+def with_sources(table: Snapshot, sources: SourceFolder) -> Snapshot:
+    """The table, whose base files without columns get them from this folder."""
+    if sources == table.sources:
+        return table
+    slices = _slice_source(table.storage, table.config, table.timeline, table.history, sources)
+    return replace(table, slices=slices, sources=sources)
 
 
 def with_instant(
@@ -246,11 +259,13 @@ def with_instant(
     """
     timeline = table.timeline.grown(instant, content)
     history = KnownHistory(lambda: stored_history(table.storage, table.config, timeline))
-    slices = _slice_source(table.storage, table.config, timeline, history)
+    slices = _slice_source(table.storage, table.config, timeline, history, table.sources)
     metadata = metadata or table.metadata
     now = None if metadata is None else metadata.beside_grown(timeline, slices)
     ledger = table.ledger.grown(timeline)
-    grown = _assembled(table.storage, table.config, table.meta, ledger, now, slices, history, table.clock)
+    grown = _assembled(
+        table.storage, table.config, table.meta, ledger, now, slices, history, table.sources, table.clock
+    )
     return replace(grown, check_held=table.check_held, on_wait=table.on_wait)
 
 
@@ -274,20 +289,26 @@ def _assembled(
     metadata: MetadataTable | None,
     slices: SliceSource,
     history: KnownHistory,
+    sources: SourceFolder,
     clock: Clock,
 ) -> Snapshot:
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-    view = FileSystemView(lister, ledger.facts, ledger.replaced, log_naming(config.version), ledger.compacting)
-    return Snapshot(storage, config, meta, ledger, metadata, view, slices, history, clock, StorageLister(storage))
+    index = BootstrapIndex(storage, config) if config.raw.get(BASE_PATH) else None
+    naming = log_naming(config.version)
+    view = FileSystemView(lister, ledger.facts, ledger.replaced, naming, ledger.compacting, index)
+    stored = StorageLister(storage)
+    return Snapshot(storage, config, meta, ledger, metadata, view, slices, history, sources, clock, stored)
 
 
-def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory) -> SliceSource:
+def _slice_source(
+    storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory, sources: SourceFolder
+) -> SliceSource:
     if not config.is_merge_on_read:
-        return BaseFileSlices(storage, history)
+        return BaseFileSlices(storage, history, sources)
     # Only here: these modules take a tenth of the start of a command, and most tables do not need them.
     from .merging.slices import MergedSlices
 
-    return MergedSlices.of(storage, config, timeline, history)
+    return MergedSlices.of(storage, config, timeline, history, sources)
 
 
 def live_names(table: Snapshot, partitions: Iterable[str]) -> dict[str, list[str]]:

@@ -52,6 +52,8 @@ class TableVersion:
     """Whether writers that move rows by a global index read files in which a column has an older type."""
     record_index_converts: bool
     """Whether writers that keep a record index read log files in which a column has another type."""
+    bootstrap_unescapes: bool
+    """Whether readers of bootstrapped tables decode the partition values in the paths of source files."""
     history_keeps_floats: bool
     """Whether readers of a table with a schema history widen floats of log blocks to doubles of the same value."""
 
@@ -78,6 +80,7 @@ VERSIONS = {
         copy_on_write_names_payload=False,
         global_index_converts=False,
         record_index_converts=False,
+        bootstrap_unescapes=False,
         history_keeps_floats=False,
     ),
     8: TableVersion(
@@ -101,6 +104,7 @@ VERSIONS = {
         copy_on_write_names_payload=True,
         global_index_converts=True,
         record_index_converts=False,
+        bootstrap_unescapes=True,
         history_keeps_floats=True,
     ),
     9: TableVersion(
@@ -124,6 +128,7 @@ VERSIONS = {
         copy_on_write_names_payload=True,
         global_index_converts=True,
         record_index_converts=True,
+        bootstrap_unescapes=True,
         history_keeps_floats=False,
     ),
 }

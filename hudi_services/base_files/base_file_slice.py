@@ -6,13 +6,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..errors import CorruptFile
-from ..model import BaseFile, LogCounts
+from ..model import LogCounts
 from ..parquet.chunk_stats import ColumnStats, column_stats
 from ..parquet.file_schema import FileSchema
 from ..parquet.footer import Footer
-from ..parquet.schema_versions import evolved_schema
-from ..schema.schema_history import KnownHistory
-from ..storage import FileReads
 from .bloom import SIMPLE
 from .chunk_bounds import complete_stats
 from .file_reader import BaseFileReader
@@ -105,15 +102,6 @@ class _Stored:
 
     def expected(self) -> tuple[int, int]:
         return 0, 0
-
-
-def open_base(storage: FileReads, base: BaseFile, history: KnownHistory) -> BaseFileSlice:
-    """The open base file, in the columns that the newest version of `history` has.
-
-    Raises CorruptFile, UnsupportedTable and StorageError.
-    """
-    found = BaseFileSlice.open(storage, base.path, base.size or None, base.content)
-    return found.evolved(evolved_schema(found.schema, history.value, base.instant, found.full_path))
 
 
 class FooterFacts:

@@ -9,6 +9,7 @@ from ..model import BaseFile, FileSlice
 from ..schema.schema_history import NO_HISTORY, KnownHistory
 from ..storage import Storage
 from .slices import SliceFacts
+from .source_folder import NO_SOURCES, SourceFolder
 
 # A command that opens no slice does without Arrow.
 if TYPE_CHECKING:
@@ -19,16 +20,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BaseFileSlices:
-    """The source of slices that are a base file alone, in the columns that the newest version of `history` has."""
+    """The source of slices that are a base file alone, in the columns that the newest version of `history` has.
+
+    `sources` is the folder with the columns of a bootstrapped table.
+    """
 
     storage: Storage
     history: KnownHistory = NO_HISTORY
+    sources: SourceFolder = NO_SOURCES
 
     def open(self, file_slice: FileSlice) -> "BaseFileSlice":
-        from .base_file_slice import open_base
+        return self.open_base(self._base(file_slice))
 
-        base = self._base(file_slice)
-        return open_base(self.storage, base, self.history)
+    def open_base(self, base: BaseFile) -> "BaseFileSlice":
+        """The open base file. Raises CorruptFile, UnsupportedTable and StorageError."""
+        from .base_file_opening import open_base
+
+        return open_base(self.storage, base, self.history, self.sources)
 
     def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         from ..parquet.footer import using_footer

@@ -6,7 +6,10 @@ from .command import Command
 
 _DOES = "The command does so without this flag, too."
 _SPARK = ("spark_master", "spark_memory")
-_PLAN = ("instant", "engine", "parallelism", "memory_per_task", "time_limit", *_SPARK, "retry", "mode", "schedule_only")
+_PLAN = (
+    *("instant", "engine", "parallelism", "memory_per_task", "time_limit", *_SPARK, "bootstrap_source", "retry"),
+    *("mode", "schedule_only"),
+)
 _CLUSTERING = (*_PLAN, "retry_last_failed", "max_processing_millis", "publish", "all_or_nothing")
 _RETRY_WITH_SPARK = "Try again up to N times, when the store, the lock or Spark fails."
 
@@ -22,7 +25,7 @@ COMMANDS = (
         service="clustering",
         fixed={"mode": Mode.SCHEDULE},
         takes=(*_CLUSTERING, "planned"),
-        hidden={*_CLUSTERING} - {"instant", "memory_per_task", "retry"},
+        hidden={*_CLUSTERING} - {"instant", "memory_per_task", "bootstrap_source", "retry"},
         helps={
             "instant": "Give the new plan this instant, as yyyyMMddHHmmssSSS. Default: the time of the clock now.",
             "memory_per_task": "With --dry-run: estimate for tasks with this much memory for data, such as 512m "
@@ -261,7 +264,7 @@ COMMANDS = (
         service="write",
         takes=(
             *("input", "operation", "input_format", "record_key", "ordering", "partition_by", "table_type"),
-            *("table_version", "partitions", *_SPARK),
+            *("table_version", "partitions", "bootstrap_source", *_SPARK),
         ),
         keys={"table_name": creation_keys.TABLE_NAME},
         helps={

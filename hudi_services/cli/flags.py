@@ -96,6 +96,13 @@ class Flags:
         help="Memory for the data of one task, such as 512m (hudi.services.memory.per.task). Default: what Spark's "
         "settings leave for Python.",
     )
+    bootstrap_source: str | None = flag(
+        "--bootstrap-source",
+        keys=(file_keys.BOOTSTRAP_SOURCE,),
+        metavar="FOLDER",
+        help="Read the columns of a bootstrapped table in FOLDER, outside of the table: the folder that it was "
+        "bootstrapped from, or a copy of it (hudi.services.bootstrap.source). Nothing is written there.",
+    )
     retry: int = flag(
         "--retry",
         "-rt",

@@ -268,7 +268,8 @@ def _slice_info(storage: Storage, file_slice: FileSlice) -> SliceInfo:
     base = storage.full_path(file_slice.base_file.path) if file_slice.base_file else ""
     # Newest first, as Hudi writes them.
     logs = tuple(storage.full_path(log.path) for log in reversed(file_slice.log_files))
-    return SliceInfo(file_slice.partition, file_slice.file_id, base, logs)
+    source = file_slice.base_file.source if file_slice.base_file is not None else None
+    return SliceInfo(file_slice.partition, file_slice.file_id, base, logs, "" if source is None else source.uri)
 
 
 def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[str, int]) -> str:

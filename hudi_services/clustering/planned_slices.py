@@ -35,15 +35,16 @@ def sized_slices(table: Snapshot, plan: ClusteringPlan, source: str) -> list[tup
     partitions = sorted({one.partition for group in groups for one in group})
     table.view.load(partitions)
     sizes = {partition: table.view.sizes(partition) for partition in partitions}
-    return [tuple(one.sized(sizes[one.partition]) for one in group) for group in groups]
+    sized = [[one.sized(sizes[one.partition]) for one in group] for group in groups]
+    return [tuple(map(table.view.sourced, group)) for group in sized]
 
 
 def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
     """The file slices of each group of a plan, ours or Hudi's; their sizes are not known. `source` names the plan.
 
-    Raises UnsupportedTable for slices with bootstrap files and for groups over several partitions; CorruptFile for a
-    plan without slices, for paths that are not base or log files of the table, for file groups that are named twice,
-    and for a group with too many new files.
+    Raises UnsupportedTable for groups over several partitions; CorruptFile for a plan without slices, for paths that
+    are not base or log files of the table, for file groups that are named twice, and for a group with too many new
+    files.
     """
     groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
     outputs = max((group.output_groups for group in plan.groups), default=0)
@@ -66,11 +67,6 @@ def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...
 
 
 def _input(planned: SliceInfo, source: str) -> FileSlice:
-    if planned.bootstrap_file:
-        raise UnsupportedTable(
-            f"{source}: the slice of {planned.file_id} in {planned.partition} has a bootstrap file",
-            hint="let Apache Hudi execute this plan",
-        )
     base = _named(planned, planned.data_file, source, parse_base_file) if planned.data_file else None
     named = (_named(planned, path, source, parse_log_file) for path in planned.log_files)
     logs = tuple(sorted((log for log in named if log.suffix != CHANGE_DATA), key=log_order))

@@ -41,6 +41,8 @@ class CompactionOperation:
     base_bytes: int = 0
     """Written into the metrics; never read from a plan."""
     log_bytes: int = 0
+    source: str = ""
+    """The file with the columns of a bootstrapped base file; never read from a plan."""
 
     @property
     def group(self) -> tuple[str, str]:
@@ -55,7 +57,7 @@ class CompactionOperation:
     @classmethod
     def of(cls, file_slice: FileSlice) -> "CompactionOperation":
         """The operation that merges a slice as it is."""
-        logs = tuple(log.name for log in file_slice.log_files)
+        logs, base = tuple(log.name for log in file_slice.log_files), file_slice.base_file
         return cls(
             file_slice.partition,
             file_slice.file_id,
@@ -64,6 +66,7 @@ class CompactionOperation:
             logs,
             file_slice.base_bytes,
             file_slice.log_bytes,
+            "" if base is None or base.source is None else base.source.uri,
         )
 
 
@@ -137,5 +140,5 @@ def _operation_tree(operation: CompactionOperation) -> dict[str, Any]:
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
         "metrics": metrics,
-        "bootstrapFilePath": None,
+        "bootstrapFilePath": operation.source or None,
     }

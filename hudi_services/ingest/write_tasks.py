@@ -236,7 +236,9 @@ def write_form(
     settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
     ranged, dropped = ranged_columns(table, schema), table.config.dropped_columns
     changes = changes_form(table, options, memory)
-    return WriteForm(table.storage, instant, schema, dropped, settings, ranged, memory, sort, table.history, changes)
+    return WriteForm(
+        table.storage, instant, schema, dropped, settings, ranged, memory, sort, table.history, table.sources, changes
+    )
 
 
 def changes_form(table: Snapshot, options: Options, memory: TaskMemory) -> ChangesForm | None:

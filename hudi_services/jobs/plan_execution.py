@@ -52,6 +52,7 @@ class PlanExecution(ABC, Generic[P]):
         refuse_ahead(run.table, instant.ts)
         with report.phase("open"):
             execution = cls(run, instant)
+            run.table.sources.check(run.table.storage, execution.slices)
         with started(cls.name, execution.slices, run) as running:
             with report.phase("open"):
                 execution.open()

@@ -13,7 +13,8 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from ..base_files.base_file_slice import BaseFileSlice, open_base
+from ..base_files.base_file_slice import BaseFileSlice
+from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.row_selection import take_table
 from ..base_files.slices import CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
@@ -22,7 +23,6 @@ from ..model import FileSlice, LogCounts
 from ..parquet.chunk_stats import ColumnStats
 from ..parquet.conversion import converted_table
 from ..parquet.file_schema import FileSchema
-from ..schema.schema_history import KnownHistory
 from ..small_files import with_small_files
 from ..storage import Storage
 from ..table.support import WITH_HUDI
@@ -76,15 +76,15 @@ class MergedSlice:
         rule: MergeRule,
         counts: CountedInstants,
         memory: int,
-        history: KnownHistory,
+        bases: BaseFileSlices,
     ) -> "MergedSlice":
         """The slice with its log files."""
         file_slice = (
             file_slice if all(file.content for file in file_slice.files) else with_small_files(storage, file_slice)
         )
         found = file_slice.base_file
-        base = open_base(storage, found, history).gregorian() if found is not None else None
-        changes = LogChanges(storage, file_slice, base, rule, counts, history.value)
+        base = bases.open_base(found).gregorian() if found is not None else None
+        changes = LogChanges(storage, file_slice, base, rule, counts, bases.history.value)
         return cls(file_slice, base, changes, memory)
 
     # ---- facts

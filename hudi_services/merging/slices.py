@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.slices import BloomBits, SliceFacts, SliceReader
+from ..base_files.source_folder import NO_SOURCES, SourceFolder
 from ..errors import UnsupportedTable
 from ..model import FileSlice
 from ..parquet.chunk_stats import ColumnStats
@@ -35,19 +36,23 @@ class MergedSlices:
     """The sentence about a rule that is not supported."""
     history: KnownHistory = NO_HISTORY
     """Rows have the columns that its newest version has."""
+    sources: SourceFolder = NO_SOURCES
+    """The folder with the columns of a bootstrapped table."""
 
     @classmethod
-    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory) -> "MergedSlices":
+    def of(
+        cls, storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory, sources: SourceFolder
+    ) -> "MergedSlices":
         """The source for a table that is opened."""
         counts = counted_instants(config, timeline)
         try:
-            return cls(storage, merge_rule(config), counts, history=history)
+            return cls(storage, merge_rule(config), counts, history=history, sources=sources)
         except UnsupportedTable as e:
-            return cls(storage, None, counts, refusal=e.message, history=history)
+            return cls(storage, None, counts, refusal=e.message, history=history, sources=sources)
 
     def open(self, file_slice: FileSlice) -> SliceReader:
         if not file_slice.log_files:
-            return BaseFileSlices(self.storage, self.history).open(file_slice)
+            return self._bases.open(file_slice)
         return self._merged(file_slice)
 
     def facts(self, file_slice: FileSlice, take: Callable[[SliceFacts], T]) -> T:
@@ -72,8 +77,11 @@ class MergedSlices:
         return file_slice
 
     def _merged(self, file_slice: FileSlice) -> MergedSlice:
-        rule, history = self._rule(), self.history
-        return MergedSlice.of_logs(self.storage, file_slice, rule, self.counts, self.memory, history)
+        return MergedSlice.of_logs(self.storage, file_slice, self._rule(), self.counts, self.memory, self._bases)
+
+    @property
+    def _bases(self) -> BaseFileSlices:
+        return BaseFileSlices(self.storage, self.history, self.sources)
 
     def _rule(self) -> MergeRule:
         if self.rule is None:

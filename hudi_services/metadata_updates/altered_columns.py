@@ -13,17 +13,22 @@ from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.partition_ranges import range_key
+from ..table.bootstrap_index import BASE_PATH, INSTANT
 
 Altered = Mapping[str, frozenset[str]]
 """The names of top-level columns by data partition."""
 
 
 def altered_columns(metadata: MetadataTable, live: Mapping[str, Iterable[str]]) -> Altered:
-    """The columns that were changed since some of the `live` files (names by data partition) were written.
+    """The columns that were changed since some of the `live` files (names by data partition) were written, and those
+    that some of them do not have, because the table was bootstrapped by metadata alone.
 
-    Empty for a table without a schema history. Raises what reads the history.
+    Empty for other tables. Raises what reads the history.
     """
-    history = metadata.slices.history.value
+    history, schema = metadata.slices.history.value, metadata.data_timeline.schema
+    if metadata.table_config.raw.get(BASE_PATH) and schema is not None:
+        bare = {one for one, names in live.items() if any(instant_in(name) == INSTANT for name in names)}
+        return dict.fromkeys(bare, frozenset(schema.names))
     if history is None:
         return {}
     found = {one: history.altered_since({instant_in(name) for name in names}) for one, names in live.items()}

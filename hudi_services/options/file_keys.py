@@ -5,7 +5,7 @@ Sources: HoodieStorageConfig, HoodieIndexConfig of Apache Hudi 0.15.0 to 1.2.0.
 
 from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from .option import ANY_VALUE, NEVER, Option, Phase, Section, between
-from .value_types import choice, fraction, integer, memory, seconds, size
+from .value_types import choice, fraction, integer, memory, seconds, size, url
 
 _PARQUET_CODECS = {
     "": "none",
@@ -67,6 +67,15 @@ MEMORY_PER_TASK: Option[int | None] = FILES(
     "Python.",
     parse=memory,
     phase=Phase.CLUSTERING | Phase.INGEST,
+    in_table=NEVER,
+)
+BOOTSTRAP_SOURCE = FILES(
+    "hudi.services.bootstrap.source",
+    "",
+    "The folder outside of a bootstrapped table that may be read: the one that the table was bootstrapped from, or a "
+    "copy of it; when not set, none is.",
+    parse=url,
+    phase=Phase.CLUSTERING | Phase.COMPACTION | Phase.INGEST | Phase.INDEX,
     in_table=NEVER,
 )
 PARQUET_CODEC = FILES(

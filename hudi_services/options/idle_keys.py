@@ -172,7 +172,7 @@ hoodie.orc.stripe.size
     "The schema history of a table is always followed.": """
 hoodie.schema.on.read.enable
 """,
-    "It is about bootstrapped tables, which are refused.": """
+    "It is about bootstraps, which Hudi makes; their source files are never deleted.": """
 hoodie.bootstrap.full.input.provider hoodie.bootstrap.index.class hoodie.bootstrap.index.enable
 hoodie.bootstrap.index.type hoodie.bootstrap.mode.selector hoodie.bootstrap.mode.selector.regex
 hoodie.bootstrap.mode.selector.regex.mode hoodie.bootstrap.parallelism hoodie.bootstrap.partitionpath.translator.class

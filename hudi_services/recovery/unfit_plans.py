@@ -13,6 +13,7 @@ from ..compaction.inputs import compacted_slices
 from ..errors import CorruptFile, HudiServicesError, NotFound, SymbolicLink, UnsupportedTable
 from ..snapshot import Snapshot
 from ..table.support import Operation, check_group, check_support
+from ..table.view import is_bare
 from ..timeline.instant import Action, Instant
 
 
@@ -39,6 +40,9 @@ def why_unfit(table: Snapshot, instant: Instant) -> HudiServicesError | None:
     except (CorruptFile, UnsupportedTable) as error:
         return error
     for group in groups:
+        if any(is_bare(one.base_file) for one in group):
+            # Whoever executes the plan says where the columns of a bootstrapped table may be read.
+            continue
         try:
             _, unfit = fitting(table.slices, group, columns)
         except (NotFound, SymbolicLink):

@@ -5,15 +5,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from ..base_files.source_folder import SourceFolder
 from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..commit.lease import look_ahead
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError
 from ..indexing.derived import DerivedIndexes
-from ..options import effects
+from ..options import effects, file_keys
 from ..options.option import Phase
-from ..snapshot import Snapshot, open_snapshot, read_ahead
+from ..snapshot import Snapshot, open_snapshot, read_ahead, with_sources
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.support import Operation, check_support, check_timeline
@@ -69,6 +70,7 @@ def open_supported(
         if Operation.INDEX_DROP not in request.operations:
             DerivedIndexes.check(table)
         check_zone(table.timeline, table.storage.root)
+        table = with_sources(table, SourceFolder(options[file_keys.BOOTSTRAP_SOURCE]))
         run = Run(request, table, report)
         if not repairs:
             check_timeline(table.timeline, table.storage)

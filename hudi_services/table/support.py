@@ -19,6 +19,7 @@ from ..storage import Storage
 from ..table_config import CHANGES_MODE, COLUMNS_DROPPED, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
+from .bootstrap_index import BootstrapIndex
 from .meta_folder import MetaFolder
 from .stored_history import EXTENSION, HISTORY_FOLDER, stored_history
 
@@ -85,6 +86,7 @@ _SECONDARY_INDEX = "secondary_index_"
 _EXPRESSION_INDEX = "expr_index_"
 """Prefix of partitions that our commits write records to, once Hudi has built them."""
 
+_BARE = "base files without columns (hoodie.bootstrap.base.path)"
 _ALL = frozenset(Operation)
 _CLUSTERS = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
 _REWRITES = _CLUSTERS | {Operation.COMPACT}
@@ -140,8 +142,16 @@ def _base_file_format(look: Look) -> str:
     return "" if found == "PARQUET" else f"hoodie.table.base.file.format={found}"
 
 
-def _bootstrapped(look: Look) -> str:
-    return "hoodie.bootstrap.base.path" if look.config.raw.get("hoodie.bootstrap.base.path") else ""
+def _without_columns(look: Look) -> str:
+    return _BARE if BootstrapIndex(look.storage, look.config).is_there else ""
+
+
+def _bootstrap_index_unused(look: Look) -> str:
+    """Readers of Hudi take the files of such a table for ordinary ones, with nulls in all columns."""
+    raw = look.config.raw
+    kind = (raw.get("hoodie.bootstrap.index.type") or raw.get("hoodie.bootstrap.index.class", "")).rpartition(".")[2]
+    switched_off = raw.get("hoodie.bootstrap.index.enable", "").lower() == "false" or kind.upper().startswith("NO")
+    return f"{_BARE} and a bootstrap index that is switched off" if switched_off and _without_columns(look) else ""
 
 
 def _unknown_partition(look: Look) -> str:
@@ -174,8 +184,8 @@ def _unfit_history(look: Look) -> str:
     schema, config = look.timeline.schema, look.config
     if schema is not None and schema.version:
         stored_history(look.storage, config, look.timeline)
-        no_meta = _no_meta_fields(look)
-        return f"a schema history and {no_meta}" if no_meta else ""
+        other = _no_meta_fields(look) or _without_columns(look)
+        return f"a schema history and {other}" if other else ""
     return "a schema history that its newest write does not continue" if _has_history_files(look) else ""
 
 
@@ -259,12 +269,20 @@ FEATURES = (
         hint="only tables whose base files are all parquet are supported",
     ),
     Feature(
-        "bootstrapped tables",
+        "bootstrapped tables without their index",
+        "hoodie.bootstrap.index.enable",
+        _bootstrap_index_unused,
+        _REWRITES | _WRITES_ROWS | _BUILDS_INDEX | {Operation.INDEX_FILES},
+        "so that readers take all columns for null",
+        "switch the bootstrap index on",
+    ),
+    Feature(
+        "indexes of tables that were bootstrapped by metadata alone",
         "hoodie.bootstrap.base.path",
-        _bootstrapped,
-        _ALL,
-        "whose files may lie outside of the table",
-        "use Apache Hudi's own services and writers on this table",
+        _without_columns,
+        _BUILDS_INDEX | {Operation.INDEX_FILES},
+        "whose columns no index of Apache Hudi has",
+        "cluster the table first, and drop hoodie.bootstrap.base.path when no such file is left",
     ),
     Feature(
         "other table formats",
@@ -282,7 +300,7 @@ FEATURES = (
         "use Apache Hudi's own service with the index switched on, or drop the index first",
     ),
     Feature(
-        "schema history that has ended, or of a table without meta fields",
+        "schema history that has ended, or of tables without meta fields or bootstrapped by metadata alone",
         "hoodie.schema.on.read.enable",
         _unfit_history,
         _REWRITES | _WRITES_ROWS,

@@ -15,7 +15,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from ..file_names import log_order, parse_base_file, parse_data_file, parse_log_file
-from ..model import BaseFile, DataFile, FileSlice, LogFile
+from ..model import BaseFile, DataFile, FileSlice, LogFile, SourceFile
+from .bootstrap_index import INSTANT
 from .log_naming import LogNaming
 from .partitions import Files, ListedFiles, Lister
 
@@ -47,6 +48,13 @@ class InstantFacts(Protocol):
         """Whether a savepoint, beyond which the instant may have been completed and archived, hides the instant."""
 
 
+class Sources(Protocol):
+    """The source files of a bootstrapped table."""
+
+    def sources(self, partition: str) -> Mapping[str, SourceFile]:
+        """Those of one partition of the table, by file id."""
+
+
 class FileSystemView:
     """Latest committed file slices, one partition at a time; nothing is cached."""
 
@@ -57,13 +65,16 @@ class FileSystemView:
         replaced: Mapping[FileGroupId, str],
         naming: LogNaming,
         compacting: Mapping[FileGroupId, str] | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        """`replaced` has the time of each replaced file group, `compacting` the instant of its pending compaction."""
+        """`replaced` has the time of each replaced file group, `compacting` the instant of its pending compaction;
+        `sources` the files with the columns of a bootstrapped table."""
         self._lister = lister
         self._facts = facts
         self._replaced = replaced
         self._naming = naming
         self._compacting = compacting or {}
+        self._sources = sources
 
     @property
     def replaced(self) -> Mapping[FileGroupId, str]:
@@ -72,7 +83,7 @@ class FileSystemView:
 
     def of_files(self, lister: Lister) -> "FileSystemView":
         """The same view of the files that another lister lists."""
-        return FileSystemView(lister, self._facts, self._replaced, self._naming, self._compacting)
+        return FileSystemView(lister, self._facts, self._replaced, self._naming, self._compacting, self._sources)
 
     def partitions(self) -> list[str]:
         return self._lister.partitions()
@@ -138,8 +149,24 @@ class FileSystemView:
     def _slices(self, partition: str, *, all_files: bool = False) -> dict[str, list[FileSlice]]:
         files = self._lister.files(partition)
         found = slices_of(partition, files, self._facts, self._naming, self._compacting, all_files=all_files)
+        if self._sources is not None:
+            found = self._with_sources(partition, found)
         kept = {file_id: [one for one in group if self._is_slice(one)] for file_id, group in found.items()}
         return {file_id: group for file_id, group in kept.items() if group}
+
+    def _with_sources(self, partition: str, groups: dict[str, list[FileSlice]]) -> dict[str, list[FileSlice]]:
+        """The slices, with the source files of base files that have none of the columns."""
+        bare = [one for group in groups.values() for one in group if is_bare(one.base_file)]
+        if not bare or self._sources is None:
+            return groups
+        sources = self._sources.sources(partition)
+        return {file_id: [_sourced(one, sources) for one in group] for file_id, group in groups.items()}
+
+    def sourced(self, file_slice: FileSlice) -> FileSlice:
+        """A slice that a plan names, with the source file of its base file."""
+        if not is_bare(file_slice.base_file) or self._sources is None:
+            return file_slice
+        return _sourced(file_slice, self._sources.sources(file_slice.partition))
 
     def _is_slice(self, file_slice: FileSlice) -> bool:
         """False for log files alone that are named after a compaction (version 6) that is no longer there."""
@@ -238,6 +265,18 @@ def _slices(
         FileSlice(partition, file_id, instant, by_instant.get(instant), tuple(members[instant]))
         for instant in sorted(members)
     ]
+
+
+def is_bare(base: BaseFile | None) -> bool:
+    """Whether a base file is one of a bootstrap by metadata alone, by its instant."""
+    return base is not None and base.instant == INSTANT
+
+
+def _sourced(file_slice: FileSlice, sources: Mapping[str, SourceFile]) -> FileSlice:
+    base = file_slice.base_file
+    if base is None or not is_bare(base):
+        return file_slice
+    return replace(file_slice, base_file=replace(base, source=sources.get(base.file_id)))
 
 
 def _as_read(slices: Sequence[FileSlice], compacting: str | None) -> FileSlice:

@@ -17,6 +17,7 @@ from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord, merge_records
 from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls, partition_record
 from ..metadata.statistics.indexed_columns import typed_among
+from ..metadata_updates.altered_columns import altered_columns, is_altered
 from .causes import cause_of_range
 from .column_stats import told_range
 from .model import Difference, DifferenceKind
@@ -33,8 +34,8 @@ class PartitionStatsCheck:
         self._from_values: set[str] = set()
         """Columns whose range is not in the footer of one of these files."""
         self._typed = bool(typed_among(metadata, {PARTITION_STATS}))
-        self._history = metadata.slices.history.value
-        self._instants: set[str] = set()
+        self._metadata = metadata
+        self._names: list[str] = []
         """Those of the live files of the current partition."""
         self.checked = 0
 
@@ -53,13 +54,13 @@ class PartitionStatsCheck:
         merged, from_values = self._merged, self._from_values
         self._ranges, self._merged, self._from_values = {}, {}, set()
         self.checked += len(wanted)
-        altered = self._history.altered_since(self._instants) if self._history is not None else frozenset()
-        self._instants = set()
+        partition, names = self._partition or "", self._names
+        altered, self._names = altered_columns(self._metadata, {partition: names}), []
         for key, found in self._reader.stored(wanted):
             stored = found.merged
             known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
             column = wanted[key].column
-            if column.partition(".")[0] in altered:
+            if is_altered(altered, partition, column):
                 # Readers find no file by a range of a column that older files have under another name.
                 yield from _of_altered(known)
                 continue
@@ -67,7 +68,7 @@ class PartitionStatsCheck:
 
     def _take(self, described: Described) -> None:
         self._from_values |= described.bounded
-        self._instants.add(described.file.instant)
+        self._names.append(described.file.name)
         for record in described.records:
             so_far = self._ranges.get(record.column)
             known = [record] if so_far is None else [so_far, record]
@@ -99,7 +100,7 @@ def _compare(
 def _of_altered(stored: StatsRecord | None) -> Iterator[Difference]:
     if stored is None:
         return
-    detail = f"it says {told_range(stored)}, and ALTER TABLE has changed the column since some files were written"
+    detail = f"it says {told_range(stored)}, and older files have no statistics of the column under this name"
     place = (PARTITION_STATS, DifferenceKind.NARROW_RANGE, stored.key, stored.file_name, None, stored.column)
     yield Difference(*place, detail, lambda: None)
 

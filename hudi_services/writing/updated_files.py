@@ -87,7 +87,7 @@ def write_updates(task: UpdateTask, changes: RowsAgain, inserts: RowsAgain, toke
         instant=form.instant,
         partition=task.partition,
         slices=(task.updated,),
-        source=_Updated(task, changes) if task.changes else BaseFileSlices(form.storage, form.history),
+        source=_Updated(task, changes) if task.changes else BaseFileSlices(form.storage, form.history, form.sources),
         file_ids=(task.updated.file_id,),
         sort=(),
         layout=NO_LAYOUT,
@@ -144,7 +144,9 @@ class _Updated:
     def open(self, file_slice: FileSlice) -> MergedSlice:
         task, form, keys = self.task, self.task.form, self.task.file_keys
         slices = (
-            BaseFileSlices(form.storage, form.history) if keys is None else KeyedBaseSlices(form.storage, keys=keys)
+            BaseFileSlices(form.storage, form.history, form.sources)
+            if keys is None
+            else KeyedBaseSlices(form.storage, keys=keys)
         )
         base = slices.open(file_slice).gregorian()
         schema, _ = next_slice_schema(base, form.schema, form.dropped_columns)

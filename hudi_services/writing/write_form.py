@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..base_files.source_folder import NO_SOURCES, SourceFolder
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
@@ -32,6 +33,8 @@ class WriteForm:
 
     history: KnownHistory = NO_HISTORY
     """The versions of the table's schema, in which the columns of older files are found."""
+    sources: SourceFolder = NO_SOURCES
+    """The folder with the columns of a bootstrapped table."""
     changes: ChangesForm | None = None
     """How changes of rows in base files are logged; None where they are not."""
 

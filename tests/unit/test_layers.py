@@ -95,6 +95,7 @@ SEAMS = {
     "copy_on_write_names_payload": {"merging/rules.py"},
     "global_index_converts": {"ingest/fixed_types.py"},
     "record_index_converts": {"ingest/fixed_types.py"},
+    "bootstrap_unescapes": {"table/bootstrap_index.py"},
     "history_keeps_floats": {"table/stored_history.py"},
 }
 """Where each fact of a table version is asked for."""

@@ -40,7 +40,11 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "other table types": {"hoodie.table.type": "READ_ON_MERGE"},
     "ORC and HFile base files": {"hoodie.table.base.file.format": "ORC"},
     "base files of several formats": {"hoodie.table.multiple.base.file.formats.enable": "TRUE"},
-    "bootstrapped tables": {"hoodie.bootstrap.base.path": "s3://there"},
+    "indexes of tables that were bootstrapped by metadata alone": {"hoodie.bootstrap.base.path": "s3://there"},
+    "bootstrapped tables without their index": {
+        "hoodie.bootstrap.base.path": "s3://there",
+        "hoodie.bootstrap.index.enable": "false",
+    },
     "other table formats": {"hoodie.table.format": "iceberg"},
     "unknown indexes, and expression indexes that are being built": {
         "hoodie.table.metadata.partitions": "files,new_index"
@@ -64,8 +68,12 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "hoodie.populate.meta.fields": "false",
     },
 }
-_ENDED = "schema history that has ended, or of a table without meta fields"
+_ENDED = "schema history that has ended, or of tables without meta fields or bootstrapped by metadata alone"
+_OLD, _OFF = "indexes of tables that were bootstrapped by metadata alone", "bootstrapped tables without their index"
+_HFILE = f".hoodie/.aux/.bootstrap/.partitions/{'0' * 8}-0000-0000-0000-{'0' * 12}-0_1-0-1_00000000000001.hfile"
 FILES = {
+    _OLD: _HFILE,
+    _OFF: _HFILE,
     _ENDED: ".hoodie/.schema/20260101000000000.schemacommit",
     "bucket index with consistent hashing": ".hoodie/.bucket_index/consistent_hashing_metadata/p/0.hashing_meta",
 }
