@@ -1,13 +1,14 @@
 """A long run with a seed: real Hudi writers beside our services, both killed at random, against a model.
 
-soak.py --seed 7 --minutes 30 --release 1.2.0 --folder DIR [--phase occ|single|both] [--table COPY_ON_WRITE]
+soak.py --seed 7 --minutes 30 --release 1.2.0 --folder DIR [--phase occ|single|nbcc|both] [--table COPY_ON_WRITE]
 
 Phase occ: two writers under optimistic concurrency control, with a lock in ZooKeeper that both sides hold. Phase
-single: one writer without a lock. Each writer owns its keys, so the model is a dict for each. Every few minutes all
-stop, and real Hudi, hudi-rs and our reader must read what the model says; `validate` must find nothing. Choices come
-from the seed; what happens when depends on the clock, too. The exit code is 1 when rows differ, a run of ours failed,
-or, with --late-only in phase occ, a writer failed because of us. The folder keeps the table, everything that it ever
-had (kept), the batches, a journal, and the logs.
+single: one writer without a lock. Phase nbcc: two writers under non-blocking concurrency control, which append to the
+same buckets of a merge-on-read table while we compact and cluster. Each writer owns its keys, so the model is a dict
+for each. Every few minutes all stop, and real Hudi, hudi-rs and our reader must read what the model says; `validate`
+must find nothing. Choices come from the seed; what happens when depends on the clock, too. The exit code is 1 when rows
+differ, a run of ours failed, or, with --late-only in phase occ, a writer failed because of us. The folder keeps the
+table, everything that it ever had (kept), the batches, a journal, and the logs.
 """
 
 import argparse
@@ -57,6 +58,18 @@ _WRITER = {
     "hoodie.metadata.streaming.write.enabled": "false",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
+_BUCKETS = {
+    "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    # Its check goes by this key, which Spark's writer does not set.
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.engine": "SIMPLE",
+    "hoodie.bucket.index.num.buckets": "3",
+    "hoodie.bucket.index.hash.field": "id",
+    "hoodie.metadata.record.index.enable": "false",
+    # A bucket is rewritten by itself.
+    "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true",
+}
 _SERVICES = {
     "hoodie.clustering.plan.strategy.small.file.limit": "100000",
     "hoodie.clustering.plan.strategy.target.file.max.bytes": "1048576",
@@ -77,7 +90,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30, help="of all phases together")
     parser.add_argument("--release", default="1.2.0")
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--phase", choices=("occ", "single", "both"), default="both")
+    parser.add_argument("--phase", choices=("occ", "single", "nbcc", "both"), default="both")
     parser.add_argument("--table", choices=("COPY_ON_WRITE", "MERGE_ON_READ"), default="COPY_ON_WRITE")
     parser.add_argument("--late-only", action="store_true", help="no plans that keep writers out")
     parser.add_argument("--writer-kills", type=float, default=0.2, help="the share of writes that are killed")
@@ -102,6 +115,9 @@ class Phase:
     def __init__(self, arguments: argparse.Namespace, name: str, minutes: float) -> None:
         self.arguments = arguments
         self.name = name
+        self.appends = name == "nbcc"
+        """Whether all writes append to the same file groups, without conflicts."""
+        self.table = "MERGE_ON_READ" if self.appends else arguments.table
         self.minutes = minutes
         self.folder = (arguments.folder / name).resolve()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -112,18 +128,20 @@ class Phase:
         self.begun = time.time()
 
     def run(self) -> dict[str, Any]:
-        with zookeeper(self.folder) if self.name == "occ" else no_lock() as lock:
+        with no_lock() if self.name == "single" else zookeeper(self.folder) as lock:
             index = self.random.choice(("SIMPLE", "BLOOM", "RECORD_INDEX"))
-            table = {"hoodie.datasource.write.table.type": self.arguments.table, "hoodie.index.type": index}
+            table = {"hoodie.datasource.write.table.type": self.table, "hoodie.index.type": index}
+            if self.appends:
+                index, table, lock = "BUCKET", {**table, **_BUCKETS}, {**lock, **_BUCKETS}
             props = self.folder / "services.properties"
             props.write_text("".join(f"{k}={v}\n" for k, v in {**_SERVICES, **_HEARTBEAT, **lock}.items()))
             options = {**_WRITER, **_HEARTBEAT, **table, **lock}
             self.soak = Soak(self.folder / "table", self.folder, self.arguments.release, options, props)
             print(f"{self.name}: {index}, {self.folder}", file=sys.stderr)
-            names = ("w0", "w1") if self.name == "occ" else ("w0",)
+            names = ("w0",) if self.name == "single" else ("w0", "w1")
             seed, kills = self.arguments.seed, self.arguments.writer_kills
-            pause = 1.5 if self.name == "occ" else 4.0
-            self.writers = [HudiWriter(self.soak, name, seed, pause, kills) for name in names]
+            pause = 4.0 if self.name == "single" else 1.5
+            self.writers = [HudiWriter(self.soak, name, seed, pause, kills, appends=self.appends) for name in names]
             kills = self.arguments.service_kills
             self.services = [
                 Services(self.soak, "clusterer", seed, 4.0, kills, self.clustering),
@@ -183,7 +201,7 @@ class Phase:
             if table is not None:
                 found[f"Hudi, metadata {flag}"] = records(table)
         found |= our_rows(soak.path)
-        if self.arguments.table == "COPY_ON_WRITE":
+        if self.table == "COPY_ON_WRITE":
             from tests.interop.readers import hudi_rs_rows
 
             found["hudi-rs"] = records(hudi_rs_rows(soak.path))
@@ -219,9 +237,10 @@ class Phase:
         )
         late = ["execute", "--mode", "scheduleAndExecute", "--publish", "late", *order, *_REWRITE]
         index = self.soak.path / ".hoodie/metadata/record_index"
-        if time.time() - self.begun > self.minutes * 12 and not index.exists() and draw.random() < 0.25:
+        late_enough = not self.appends and time.time() - self.begun > self.minutes * 12
+        if late_enough and not index.exists() and draw.random() < 0.25:
             return ["index-bootstrap", *_SPARK, *(["--resume"] if "index-bootstrap" in actor.was_killed else [])]
-        if self.arguments.table == "MERGE_ON_READ" and choice < 0.35:
+        if self.table == "MERGE_ON_READ" and choice < (0.7 if self.appends else 0.35):
             return ["compact", *_REWRITE] if draw.random() < 0.6 else ["schedule", "--service", "compaction"]
         if self.arguments.late_only:
             # A run that was killed after it had shown its plan leaves it pending: somebody has to execute it.
@@ -247,7 +266,7 @@ class Phase:
         (self.folder / "refusals.txt").write_text("\n\n".join(texts))
         return {
             "phase": self.name, "seed": self.arguments.seed, "release": self.arguments.release,
-            "table": self.arguments.table, "late_only": late_only, "seconds": round(time.time() - self.begun),
+            "table": self.table, "late_only": late_only, "seconds": round(time.time() - self.begun),
             "checkpoints": self.checkpoints, "figures": dict(sorted(soak.figures.items())), "problems": soak.problems,
         }  # fmt: skip
 

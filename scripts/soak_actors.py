@@ -153,8 +153,10 @@ class Actor:
 class HudiWriter(Actor):
     """A real Hudi writer, which owns its keys, and the partition `own-NAME`."""
 
-    def __init__(self, soak: Soak, name: str, seed: int, pause: float, kills: float) -> None:
+    def __init__(self, soak: Soak, name: str, seed: int, pause: float, kills: float, *, appends: bool = False) -> None:
+        """`appends`: only upserts and deletes, which non-blocking concurrency control is for."""
         super().__init__(soak, name, seed, pause)
+        self._appends = appends
         self.model = Model()
         soak.models.append(self.model)
         self._kills = kills
@@ -278,6 +280,10 @@ class HudiWriter(Actor):
         # Small files are filled up, or left for the clustering.
         sizing = {"hoodie.parquet.small.file.limit": draw.choice(("0", "0", "20000"))}
         mine = sorted(key for key, row in alive.items() if row.part in parts)
+        if self._appends and len(mine) < 20:
+            return self._new("upsert", self._fresh(size, parts), sizing)
+        if self._appends and choice < 0.33:
+            choice += 0.34
         if len(mine) < 20 or choice < 0.25:
             return self._new(draw.choice(("insert", "insert", "bulk_insert")), self._fresh(size, parts), sizing)
         if choice < 0.33:

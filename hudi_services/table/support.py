@@ -6,7 +6,7 @@ A row says how the feature is found, which operations refuse it, with which sent
 properties and partitions of the metadata table below.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -222,6 +222,16 @@ BUCKETS = Feature(
 )
 """Found by the names of file groups: see `check_group`."""
 
+BARE_FILES = Feature(
+    "indexes of base files that were bootstrapped by metadata alone",
+    "hoodie.bootstrap.base.path",
+    lambda look: "",
+    _BUILDS_INDEX | {Operation.INDEX_FILES},
+    "whose columns no index of Apache Hudi has",
+    "cluster the table first, with --bootstrap-source",
+)
+"""Found by live file slices: see `check_bare`."""
+
 _MERGES = _REWRITES | _BUILDS_INDEX
 LOGS_WITHOUT_KEYS = Feature(
     "log files of tables without meta fields",
@@ -276,14 +286,7 @@ FEATURES = (
         "so that readers take all columns for null",
         "switch the bootstrap index on",
     ),
-    Feature(
-        "indexes of tables that were bootstrapped by metadata alone",
-        "hoodie.bootstrap.base.path",
-        _without_columns,
-        _BUILDS_INDEX | {Operation.INDEX_FILES},
-        "whose columns no index of Apache Hudi has",
-        "cluster the table first, and drop hoodie.bootstrap.base.path when no such file is left",
-    ),
+    BARE_FILES,
     Feature(
         "other table formats",
         "hoodie.table.format",
@@ -386,6 +389,13 @@ def check_group(slices: Collection[FileSlice], storage: Storage) -> None:
     if len(slices) > 1 and are_buckets(slices):
         found = min(one.file_id for one in slices)
         raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({found[:8]}…)")
+
+
+def check_bare(slices: Iterable[FileSlice], storage: Storage) -> None:
+    """Raise UnsupportedTable when one of the live slices has its columns in a source file."""
+    for one in slices:
+        if one.base_file is not None and one.base_file.source is not None:
+            raise BARE_FILES.refusal(storage.root, f"{_BARE}, such as {one.base_file.path}")
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:

@@ -208,10 +208,14 @@ def test_refused(change: Callable[[Bootstrapped], None], told: str, tmp_path: Pa
 def test_no_index_is_built(tmp_path: Path) -> None:
     made = Bootstrapped("1.2.0", "a_cow_hive", tmp_path)
     table, files = hudi_services.open(made.path, engine="local"), digest(made.path)
-    for index in ("record_index", "column_stats", "bloom_filters"):
+    for index in ("record", "column_stats", "bloom_filters"):
         with pytest.raises(UnsupportedTable, match="whose columns no index of Apache Hudi has"):
             table.build_index(index)
     assert digest(made.path) == files
+    assert table.cluster(options={**_SERVICES, **made.allowed}).ok
+    for index in ("record", "column_stats,bloom_filters"):
+        assert table.build_index(index).ok
+    assert table.validate().ok and made.seen() == made.rows
 
 
 @pytest.mark.parametrize("release", RELEASES[1:])

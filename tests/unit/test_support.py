@@ -31,7 +31,16 @@ from hudi_services.runs.request import (
     WriteRequest,
 )
 from hudi_services.snapshot import Snapshot
-from hudi_services.table.support import BUCKETS, FEATURES, LOG_FILES, Operation, are_buckets, check_group, check_support
+from hudi_services.table.support import (
+    BARE_FILES,
+    BUCKETS,
+    FEATURES,
+    LOG_FILES,
+    Operation,
+    are_buckets,
+    check_group,
+    check_support,
+)
 from scripts.make_support_table import PAGE, page
 
 from .tables import digest, merged_rows, open_local, unpack
@@ -40,7 +49,6 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "other table types": {"hoodie.table.type": "READ_ON_MERGE"},
     "ORC and HFile base files": {"hoodie.table.base.file.format": "ORC"},
     "base files of several formats": {"hoodie.table.multiple.base.file.formats.enable": "TRUE"},
-    "indexes of tables that were bootstrapped by metadata alone": {"hoodie.bootstrap.base.path": "s3://there"},
     "bootstrapped tables without their index": {
         "hoodie.bootstrap.base.path": "s3://there",
         "hoodie.bootstrap.index.enable": "false",
@@ -69,17 +77,16 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ENDED = "schema history that has ended, or of tables without meta fields or bootstrapped by metadata alone"
-_OLD, _OFF = "indexes of tables that were bootstrapped by metadata alone", "bootstrapped tables without their index"
+_OFF = "bootstrapped tables without their index"
 _HFILE = f".hoodie/.aux/.bootstrap/.partitions/{'0' * 8}-0000-0000-0000-{'0' * 12}-0_1-0-1_00000000000001.hfile"
 FILES = {
-    _OLD: _HFILE,
     _OFF: _HFILE,
     _ENDED: ".hoodie/.schema/20260101000000000.schemacommit",
     "bucket index with consistent hashing": ".hoodie/.bucket_index/consistent_hashing_metadata/p/0.hashing_meta",
 }
 
 
-_BY_SLICES = {BUCKETS, *LOG_FILES}
+_BY_SLICES = {BUCKETS, BARE_FILES, *LOG_FILES}
 
 
 def with_feature(name: str, folder: Path) -> Snapshot:
