@@ -69,6 +69,8 @@ _BUCKETS = {
     "hoodie.metadata.record.index.enable": "false",
     # A bucket is rewritten by itself.
     "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true",
+    "hoodie.clustering.plan.strategy.small.file.limit": "100000000",
+    "hoodie.clustering.plan.strategy.max.bytes.per.group": "100000000",
 }
 _SERVICES = {
     "hoodie.clustering.plan.strategy.small.file.limit": "100000",

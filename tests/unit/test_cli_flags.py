@@ -28,6 +28,7 @@ from .test_danger import CASES, READS, Case
 
 COMMANDS: dict[str, Any] = get_command(app()).commands  # type: ignore[attr-defined]
 VALUES = {
+    "--bootstrap-source": "elsewhere",
     "--instant-time": "INSTANT",
     "--instant": "INSTANT",
     "--memory-per-task": "123m",
