@@ -102,6 +102,10 @@ def _fields(
             named.append(node.with_name(_GONE + node.name))
             continue
         renamed, retyped = _node(node.with_name(today.name), then.type, today.type, f"{path}{today.name}")
+        if retyped.is_group and not retyped.children:
+            # Spark takes a struct for null where the file has none of its fields.
+            named.append(node.with_name(_GONE + node.name))
+            continue
         named.append(renamed)
         given.append(retyped)
     return named, given
@@ -126,6 +130,14 @@ def _node(node: Node, then: ColumnType, today: ColumnType, path: str) -> tuple[N
     return _map(node, then.value, today.value, f"{path}.value")
 
 
+def _item(node: Node, then: ColumnType, today: ColumnType, path: str) -> tuple[Node, Node]:
+    """As `_node`, of an element or a value, which cannot be left out."""
+    named, given = _node(node, then, today, path)
+    if given.is_group and not given.children:
+        raise UnsupportedTable(f"the file has none of the fields of {path}")
+    return named, given
+
+
 def _list(node: Node, then: ColumnType, today: ColumnType, path: str) -> tuple[Node, Node]:
     element = node.list_element
     if element is None:
@@ -133,10 +145,10 @@ def _list(node: Node, then: ColumnType, today: ColumnType, path: str) -> tuple[N
     repeated = node.children[0]
     if element is repeated:
         # The form of two levels: the element is what is repeated.
-        pair = _node(element.with_repetition(ps.REQUIRED), then, today, path)
+        pair = _item(element.with_repetition(ps.REQUIRED), then, today, path)
         named, given = (one.with_repetition(ps.REPEATED) for one in pair)
         return node.with_children([named]), node.with_children([given])
-    named, given = _node(element, then, today, path)
+    named, given = _item(element, then, today, path)
     return (
         node.with_children([repeated.with_children([named])]),
         node.with_children([repeated.with_children([given])]),
@@ -149,7 +161,7 @@ def _map(node: Node, then: ColumnType, today: ColumnType, path: str) -> tuple[No
         raise UnsupportedTable(f"the column {path} is a map in the schema history, and none in the file")
     key, value = entry
     pairs = node.children[0]
-    named, given = _node(value, then, today, path)
+    named, given = _item(value, then, today, path)
     return (
         node.with_children([pairs.with_children([key, named])]),
         node.with_children([pairs.with_children([key, given])]),

@@ -251,6 +251,39 @@ def _full_value(value: Any, one: Field) -> Any:
     return _full(value, one.inside)
 
 
+def test_a_struct_without_its_fields(tmp_path: Path) -> None:
+    """It is null, as Spark reads it; in a list it cannot be left out."""
+    one = [Field(0, "a", "int"), Field(1, "s", "struct", [Field(2, "x", "int")])]
+    one += [Field(3, "l", "list", [Field(5, "x", "int")], (4,))]
+    history = History(0)
+    history.versions, history.columns = [(0, [field.copy() for field in one])], one
+    name = base_file_name("f-0", "0-0-0", f"{1:017}")
+    table = pa.Table.from_pylist(
+        [{"a": 7, "s": {"x": 1}, "l": [{"x": 2}]}], pa.schema([(f.name, f.arrow()) for f in one])
+    )
+    pq.write_table(table, tmp_path / name)
+    base = parse_base_file("", name, 0)
+    assert base is not None
+
+    def read() -> dict[str, Any]:
+        known = history.parsed()
+        slices = BaseFileSlices(open_storage(str(tmp_path)), KnownHistory(lambda: known))
+        return slices.open(FileSlice.of_base(base)).read_row_group(0).to_pylist()[0]
+
+    def alter(fields: list[Field]) -> None:
+        """Add a field, and drop the one before it."""
+        fields.append(Field(max(7, history._most(one) + 1), "y", "int"))
+        history.versions.append((history.versions[-1][0] + 10, history.copy()))
+        del fields[0]
+        history.versions.append((history.versions[-1][0] + 10, history.copy()))
+
+    alter(one[1].inside)
+    assert read() == {"a": 7, "l": [{"x": 2}]}
+    alter(one[2].inside)
+    with pytest.raises(UnsupportedTable, match=r"has none of the fields of l\.element"):
+        read()
+
+
 def _java(value: float) -> str:
     """Double.toString by its rules, from the shortest digits."""
     if value != value or value in (float("inf"), float("-inf")):
