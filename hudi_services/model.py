@@ -9,6 +9,11 @@ def path_in(partition: str, name: str) -> str:
     return f"{partition}/{name}" if partition else name
 
 
+BOOTSTRAP_INSTANT = "00000000000001"
+"""That of base files whose columns are in a source file: of a bootstrap by metadata alone
+(HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS). Base files of a bootstrap with full records are ordinary ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """The file of `size` bytes that has the columns of the rows of a base file, outside of the table.

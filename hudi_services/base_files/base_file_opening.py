@@ -1,7 +1,7 @@
 """Opens a base file of a table, whatever it takes: in the columns of today, and with its source file."""
 
 from ..errors import CorruptFile
-from ..model import BaseFile
+from ..model import BOOTSTRAP_INSTANT, BaseFile
 from ..parquet.schema_versions import evolved_schema
 from ..schema.schema_history import KnownHistory
 from ..schema.table_schema import META_COLUMNS
@@ -10,9 +10,7 @@ from .base_file_slice import BaseFileSlice
 from .bootstrapped_slice import open_with_source
 from .source_folder import SourceFolder
 
-BOOTSTRAP = "00000000000001"
-"""The instant of a bootstrap by metadata alone (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
-META_COLUMNS_ALONE = frozenset(META_COLUMNS)
+_META_COLUMNS_ALONE = frozenset(META_COLUMNS)
 
 
 def open_base(storage: Storage, base: BaseFile, history: KnownHistory, sources: SourceFolder) -> BaseFileSlice:
@@ -24,7 +22,7 @@ def open_base(storage: Storage, base: BaseFile, history: KnownHistory, sources: 
     if base.source is not None:
         return open_with_source(storage, base, base.source, sources)
     found = BaseFileSlice.open(storage, base.path, base.size or None, base.content)
-    if base.instant == BOOTSTRAP and META_COLUMNS_ALONE.issuperset(found.schema.columns):
+    if base.instant == BOOTSTRAP_INSTANT and _META_COLUMNS_ALONE.issuperset(found.schema.columns):
         raise CorruptFile(
             f"{found.full_path} has the meta columns alone, and the bootstrap index of the table names no file with "
             "the other ones",

@@ -13,7 +13,6 @@ from ..runs.request import IndexRequest
 from ..runs.run import Run
 from ..runs.running import Running
 from ..snapshot import Snapshot, refresh
-from ..table.bootstrap_index import BASE_PATH
 from ..table.support import check_bare
 from .index_publishing import publish_when_quiet
 
@@ -57,8 +56,7 @@ def file_index_bootstrap(run: Run[IndexRequest], engine: Engine | None) -> Repor
 
 
 def _check(table: Snapshot, indexes: FileIndexes) -> None:
-    if table.config.raw.get(BASE_PATH):
-        check_bare(table.view.live_slices(), table.storage)
+    check_bare(table.config, table.view, table.storage)
     being_built = sorted(set(table.config.metadata_partitions_inflight).intersection(indexes.groups))
     if being_built:
         raise ConflictError(

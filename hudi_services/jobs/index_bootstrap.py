@@ -26,7 +26,6 @@ from ..runs.run import Run
 from ..runs.running import Running, check_engine
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage
-from ..table.bootstrap_index import BASE_PATH
 from ..table.support import check_bare
 from .file_index_bootstrap import file_index_bootstrap
 from .index_leftovers import forget_builds
@@ -102,8 +101,7 @@ def _check(table: Snapshot, kind: IndexKind) -> MetadataTable:
     """The metadata table. Raises ConflictError while Hudi builds the index, and what `check_unbuilt` raises."""
     assert table.metadata is not None, "it is refused otherwise (table.support)"
     check_unbuilt(kind, table)
-    if table.config.raw.get(BASE_PATH):
-        check_bare(table.view.live_slices(), table.storage)
+    check_bare(table.config, table.view, table.storage)
     if kind.partition in table.config.metadata_partitions_inflight:
         raise ConflictError(
             f"{table.storage.root}: an indexer of Apache Hudi is building its index {kind.partition}",

@@ -13,7 +13,8 @@ from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.partition_ranges import range_key
-from ..table.bootstrap_index import BASE_PATH, INSTANT
+from ..model import BOOTSTRAP_INSTANT
+from ..table.bootstrap_index import BASE_PATH
 
 Altered = Mapping[str, frozenset[str]]
 """The names of top-level columns by data partition."""
@@ -27,7 +28,7 @@ def altered_columns(metadata: MetadataTable, live: Mapping[str, Iterable[str]]) 
     """
     history, schema = metadata.slices.history.value, metadata.data_timeline.schema
     if metadata.table_config.raw.get(BASE_PATH) and schema is not None:
-        bare = {one for one, names in live.items() if any(instant_in(name) == INSTANT for name in names)}
+        bare = {one for one, names in live.items() if any(instant_in(name) == BOOTSTRAP_INSTANT for name in names)}
         return dict.fromkeys(bare, frozenset(schema.names))
     if history is None:
         return {}

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from ..codecs import avro
 from ..errors import CorruptFile
-from ..model import SourceFile, path_in
+from ..model import BOOTSTRAP_INSTANT, SourceFile, path_in
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from ..table_config import TableConfig
@@ -27,10 +27,9 @@ from ..table_config import TableConfig
 if TYPE_CHECKING:
     from ..hfile.hfile_reader import HFileReader
 
-INSTANT = "00000000000001"
-"""That of the base files without columns. Those of a bootstrap with full records are ordinary ones."""
 BASE_PATH = "hoodie.bootstrap.base.path"
-_FILE = f"{TABLE_FOLDER}/.aux/.bootstrap/.partitions/00000000-0000-0000-0000-000000000000-0_1-0-1_{INSTANT}.hfile"
+_FOLDER = f"{TABLE_FOLDER}/.aux/.bootstrap/.partitions"
+_FILE = f"{_FOLDER}/00000000-0000-0000-0000-000000000000-0_1-0-1_{BOOTSTRAP_INSTANT}.hfile"
 _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -6,7 +6,7 @@ A row says how the feature is found, which operations refuse it, with which sent
 properties and partitions of the metadata table below.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -19,9 +19,10 @@ from ..storage import Storage
 from ..table_config import CHANGES_MODE, COLUMNS_DROPPED, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
-from .bootstrap_index import BootstrapIndex
+from .bootstrap_index import BASE_PATH, BootstrapIndex
 from .meta_folder import MetaFolder
 from .stored_history import EXTENSION, HISTORY_FOLDER, stored_history
+from .view import FileSystemView
 
 
 class Operation(Enum):
@@ -391,9 +392,9 @@ def check_group(slices: Collection[FileSlice], storage: Storage) -> None:
         raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({found[:8]}…)")
 
 
-def check_bare(slices: Iterable[FileSlice], storage: Storage) -> None:
-    """Raise UnsupportedTable when one of the live slices has its columns in a source file."""
-    for one in slices:
+def check_bare(config: TableConfig, view: FileSystemView, storage: Storage) -> None:
+    """Raise UnsupportedTable when a live slice of the table has its columns in a source file."""
+    for one in view.live_slices() if config.raw.get(BASE_PATH) else ():
         if one.base_file is not None and one.base_file.source is not None:
             raise BARE_FILES.refusal(storage.root, f"{_BARE}, such as {one.base_file.path}")
 

@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from ..file_names import log_order, parse_base_file, parse_data_file, parse_log_file
-from ..model import BaseFile, DataFile, FileSlice, LogFile, SourceFile
-from .bootstrap_index import INSTANT
+from ..model import BOOTSTRAP_INSTANT, BaseFile, DataFile, FileSlice, LogFile, SourceFile
 from .log_naming import LogNaming
 from .partitions import Files, ListedFiles, Lister
 
@@ -269,7 +268,7 @@ def _slices(
 
 def is_bare(base: BaseFile | None) -> bool:
     """Whether a base file is one of a bootstrap by metadata alone, by its instant."""
-    return base is not None and base.instant == INSTANT
+    return base is not None and base.instant == BOOTSTRAP_INSTANT
 
 
 def _sourced(file_slice: FileSlice, sources: Mapping[str, SourceFile]) -> FileSlice:

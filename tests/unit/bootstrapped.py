@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hudi_services.base_files.source_folder import SourceFolder
+from hudi_services.model import BOOTSTRAP_INSTANT
 from hudi_services.snapshot import with_sources
-from hudi_services.table.bootstrap_index import INSTANT
 from hudi_services.writing.writer_schema import WriterSchema
 
 from .tables import as_written, open_local
@@ -46,7 +46,9 @@ class Bootstrapped:
 
     def bare(self) -> list[str]:
         """The file ids of live slices without columns."""
-        return [one.file_id for one in open_local(self.path).view.live_slices() if one.base_instant == INSTANT]
+        return [
+            one.file_id for one in open_local(self.path).view.live_slices() if one.base_instant == BOOTSTRAP_INSTANT
+        ]
 
 
 def ordered(rows: list[Row]) -> list[Row]:

@@ -13,9 +13,9 @@ import hudi_services
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError, NothingToDo, UnsupportedTable
 from hudi_services.jobs import clustering
+from hudi_services.model import BOOTSTRAP_INSTANT
 from hudi_services.options import resolve
 from hudi_services.runs.request import ClusteringRequest, Mode
-from hudi_services.table.bootstrap_index import INSTANT
 
 from .bootstrapped import Bootstrapped
 from .faulty_storage import FaultyStorage, Killed
@@ -79,7 +79,7 @@ def test_writes(release: str, name: str, tmp_path: Path) -> None:
     assert {one: row for one, row in rows.items() if one not in (old["id"], 900)} == {
         row["id"]: row for row in made.rows if row["id"] != old["id"]
     }
-    assert any((made.path / folder).glob(f"*_{INSTANT}.parquet")) and len(made.bare()) <= len(bare)
+    assert any((made.path / folder).glob(f"*_{BOOTSTRAP_INSTANT}.parquet")) and len(made.bare()) <= len(bare)
     assert table.delete(new, options=nulls).ok
     assert made.seen() == [row for row in made.rows if row["id"] != old["id"]]
 
