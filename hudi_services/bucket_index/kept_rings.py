@@ -1,31 +1,75 @@
 """Clusterings of buckets that cannot be taken back, or executed here: rows of writers would be lost, or come twice."""
 
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ..codecs.clustering_plan import ClusteringPlan
-from ..errors import UnsupportedTable
-from ..file_names import parse_log_file
+from ..errors import ConflictError, CorruptFile, UnsupportedTable
+from ..file_names import parse_data_file
+from ..model import LogFile
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant
+from .bucket_split import children_of
 from .signs import FOLDER, RING_ENDING, has_buckets, has_rings
 
 _WITH_HUDI = "execute the plan with Apache Hudi"
 
 
-def refuse_dual_writes(table: Snapshot, plan: ClusteringPlan, ts: str) -> None:
-    """Raise UnsupportedTable where writers of Hudi have written rows twice since the plan `ts`: to the old buckets, and
-    to those that come (SparkConsistentBucketDuplicateUpdateStrategy).
+def refuse_new_bucket_writes(table: Snapshot, plan: ClusteringPlan, ts: str) -> None:
+    """Raise UnsupportedTable where writers of Hudi have written to the buckets that the pending plan `ts` makes.
 
-    Without the plan their log files would count once its instant is archived, and rows be there twice. Their order is
-    that of write tokens, and not of commits, so that a row may come back that was deleted.
+    Upserts and deletes write rows twice there: to the old buckets, and to those that come
+    (SparkConsistentBucketDuplicateUpdateStrategy). Without the plan their log files would count once its instant is
+    archived, and rows be there twice. Their order is that of write tokens, and not of commits, so that a row may come
+    back that was deleted.
+
+    A bulk insert puts a base file into a bucket that comes. It is newer than the plan, so that an execution, Hudi's
+    too, hides what it writes into this bucket. Without the plan the rows of the bulk insert are in no bucket.
     """
+    new = _new_buckets(plan, ts)
     for partition in sorted({one.partition for one in plan.slices}):
-        for name in table.storage.list_dir(partition)[0]:
-            log = parse_log_file(partition, name.name, name.size)
-            if log is not None and log.instant == ts:
+        for stored in table.storage.list_dir(partition)[0]:
+            file = parse_data_file(partition, stored.name, stored.size)
+            if isinstance(file, LogFile) and file.instant == ts:
                 raise UnsupportedTable(
                     f"{table.storage.root}: writers have written to the buckets of the pending plan {ts} "
-                    f"({log.path}), which is neither executed nor rolled back here then",
+                    f"({file.path}), which is neither executed nor rolled back here then",
                     hint=_WITH_HUDI,
                 )
+            if file is not None and file.file_id in new and file.instant != ts:
+                raise UnsupportedTable(
+                    f"{table.storage.root}: the write {file.instant} has put {file.path} into a bucket that the "
+                    f"pending plan {ts} makes; rows of this bucket would be hidden after an execution, and rows of the "
+                    "write would be in no bucket without the plan",
+                    hint=f"take the write back with Apache Hudi (call rollback_to_instant), execute the plan {ts}, and "
+                    "write the rows again",
+                )
+
+
+def _new_buckets(plan: ClusteringPlan, ts: str) -> set[str]:
+    """The file ids of the buckets that come. Of a group that does not tell them, no writer knows any either."""
+    found = set()
+    for group in plan.groups:
+        with suppress(CorruptFile):
+            found |= {child.file_id for child in children_of(group.extra or {}, ts) if child.prefix is not None}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NewBucketsUnwritten:
+    """What the commit of the plan `ts` expects of the buckets that it makes."""
+
+    sentence: ClassVar[str] = "no writer has written to a bucket that the plan makes"
+    plan: ClusteringPlan
+    ts: str
+
+    def check(self, current: Snapshot) -> None:
+        """Raises ConflictError where the condition does not hold, and StorageError."""
+        try:
+            refuse_new_bucket_writes(current, self.plan, self.ts)
+        except UnsupportedTable as refusal:
+            raise ConflictError(refusal.message, hint=refusal.hint) from refusal
 
 
 def refuse_rollback(table: Snapshot, target: Instant) -> None:
@@ -35,7 +79,7 @@ def refuse_rollback(table: Snapshot, target: Instant) -> None:
     if not target.is_completed:
         requested = table.timeline.read_requested(target)
         if requested.plan is not None and has_buckets(requested.plan):
-            refuse_dual_writes(table, requested.plan, target.ts)
+            refuse_new_bucket_writes(table, requested.plan, target.ts)
     elif _rings_of(table, target.ts):
         raise UnsupportedTable(
             f"{table.storage.root}: the clustering {target.ts} has split or merged buckets of consistent hashing, and "

@@ -6,13 +6,13 @@ from functools import cached_property
 
 from ..base_files.new_file import NewFile
 from ..bucket_index.hashing_metadata import mark, store_next
-from ..bucket_index.kept_rings import refuse_dual_writes
+from ..bucket_index.kept_rings import NewBucketsUnwritten, refuse_new_bucket_writes
 from ..bucket_index.signs import has_buckets
 from ..clustering.bucket_plan import rings_of
 from ..clustering.planned_slices import is_ours, sized_slices
 from ..codecs.clustering_plan import CLUSTER
 from ..commit.commit_draft import CommitDraft
-from ..commit.expectations import FilesStored
+from ..commit.expectations import Expectation, FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
 from ..concurrency import at_once
@@ -48,7 +48,7 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
         self._tasks: Sequence[RewriteTask] = ()
         self._rings = rings_of(table, self._plan, instant.ts) if has_buckets(self._plan) else {}
         if self._rings:
-            refuse_dual_writes(table, self._plan, instant.ts)
+            refuse_new_bucket_writes(table, self._plan, instant.ts)
         for group in self._groups if not self._rings else ():
             check_group(group, table.storage)
 
@@ -94,8 +94,11 @@ class ClusteringExecution(PlanExecution[ClusteringRequest]):
             add_dropped_groups(report, {n: planned.inputs([n]) for n in planned.dropped}, planned.dropped)
 
     def rewrite(self) -> Rewrite:
-        found = clustering_rewrite(self.run, self.instant, self.groups, self._tasks, self.run.table.storage)
-        return replace(found, begin=self._store_rings, end=self._mark_rings) if self._rings else found
+        facts = (self.run, self.instant, self.groups, self._tasks, self.run.table.storage)
+        if not self._rings:
+            return clustering_rewrite(*facts)
+        found = clustering_rewrite(*facts, NewBucketsUnwritten(self._plan, self.instant.ts))
+        return replace(found, begin=self._store_rings, end=self._mark_rings)
 
     def _store_rings(self) -> None:
         for _, ring in self._rings.values():
@@ -111,14 +114,17 @@ def clustering_rewrite(
     planned: PlannedGroups,
     tasks: Sequence[RewriteTask],
     output: Storage,
+    *expectations: Expectation,
 ) -> Rewrite:
-    """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files."""
+    """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files.
 
+    `expectations` are those of the commit beside the ones of every clustering.
+    """
     rolling, schema = run.options.of(RollingMetadata), run.table.versioned_schema(instant.ts)
 
     def draft(written: Sequence[NewFile], delta: IndexDelta | None, computed: tuple[ComputedIndex, ...]) -> CommitDraft:
         left = planned.inputs(planned.kept)
-        expected = (planned, FilesStored(output, [one.stat for one in written]))
+        expected = (planned, *expectations, FilesStored(output, [one.stat for one in written]))
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
+from hudi_services.errors import UnsupportedTable
 from hudi_services.options.clustering_keys import BUCKET_EXECUTIONS
 
 from ..unit.tables import open_local
@@ -53,6 +54,13 @@ _CALL = """
 text = ",".join(f"{key}={value}" for key, value in options.items())
 result = len(spark.sql(f"call {name}(path => '{path}', op => '{op}', options => '{text}')").collect())
 """
+_TAKE_BACK = """
+spark.sql("drop table if exists taken")
+spark.sql(f"create table taken using hudi location '{path}'")
+result = spark.sql(f"call rollback_to_instant(table => 'taken', instant_time => '{instant}')").collect()[0][0]
+spark.sql("drop table taken")
+assert result
+"""
 Model = dict[str, tuple[str, int, str]]
 
 
@@ -67,7 +75,7 @@ class Turns:
     def _table(self) -> hudi_services.Table:
         return hudi_services.open(self._path, engine="local")
 
-    def write(self, operation: str, first: int, end: int, *, theirs: bool) -> None:
+    def write(self, operation: str, first: int, end: int, *, theirs: bool, in_buckets: bool = True) -> None:
         self._ts += 1
         if theirs:
             options = {**_OPTIONS, f"{_WRITE}operation": operation}
@@ -86,7 +94,7 @@ class Turns:
                 self._model.pop(f"k{n:03d}", None)
             else:
                 self._model[f"k{n:03d}"] = (f"p{n % 2}", self._ts, f"batch {self._ts} row {n}")
-        self.is_right()
+        self.is_right(in_buckets=in_buckets)
 
     def cluster(self, rules: Mapping[str, str], *, planned_by_them: bool, executed_by_them: bool) -> None:
         if planned_by_them:
@@ -105,6 +113,13 @@ class Turns:
         assert not open_local(self._path).timeline.pending_clusterings()
         self.is_right()
 
+    def take_back(self, instant: str, first: int, end: int) -> None:
+        """Hudi takes back its last write, at `instant`, of the rows `first` up to `end`."""
+        self._peer.eval(_TAKE_BACK, path=str(self._path), instant=instant)
+        for n in range(first, end):
+            self._model.pop(f"k{n:03d}")
+        self.is_right()
+
     def compact(self, *, theirs: bool) -> None:
         due = {"hoodie.compact.inline.max.delta.commits": "1"}
         if theirs:
@@ -119,12 +134,13 @@ class Turns:
         options |= {key: _OPTIONS[key] for key in (f"{_WRITE}recordkey.field", f"{_WRITE}precombine.field")}
         self._peer.eval(_CALL, path=str(self._path), name=name, op=op, options=options)
 
-    def is_right(self) -> None:
+    def is_right(self, *, in_buckets: bool = True) -> None:
         for options in (METADATA_ON, METADATA_OFF):
             found = self._peer.rows(self._path, options).to_pylist()
             assert {row["id"]: (row["part"], row["ts"], row["text"]) for row in found} == self._model
             assert len(found) == len(self._model), "no key is twice"
-        buckets_are_right(self._path)
+        if in_buckets:
+            buckets_are_right(self._path)
         assert self._table.validate().ok
 
 
@@ -164,3 +180,26 @@ def test_a_table_that_begins_here(peer: Peer, tmp_path: Path) -> None:
     turns.write("upsert", 10, 30, theirs=True)
     turns.cluster(_SPLIT, planned_by_them=False, executed_by_them=False)
     turns.write("upsert", 20, 40, theirs=True)
+
+
+@pytest.mark.deep
+def test_a_bulk_insert_into_a_bucket_that_comes(peer: Peer, tmp_path: Path) -> None:
+    """Executed, such a plan hides rows (by Hudi it does): it is refused until the bulk insert is taken back."""
+    path = tmp_path / "table"
+    turns = Turns(peer, path)
+    turns.write("insert", 0, 24, theirs=True)
+    table = hudi_services.open(path, engine="local")
+    assert table.plan_clustering(options={**_OPTIONS, **_SPLIT}).ok
+    (plan,) = open_local(path).timeline.pending_clusterings()
+    # The model has these rows until they are taken back.
+    turns.write("bulk_insert", 100, 102, theirs=True, in_buckets=False)
+    written = open_local(path).timeline.completed_writes()[-1].ts
+    for act in (lambda: table.execute_clustering(plan.ts), lambda: table.rollback(plan.ts)):
+        with pytest.raises(UnsupportedTable, match=written):
+            act()
+        turns.is_right(in_buckets=False)
+    turns.take_back(written, 100, 102)
+    assert table.execute_clustering(plan.ts).ok
+    turns.is_right()
+    turns.write("upsert", 100, 102, theirs=True)
+    turns.write("upsert", 0, 24, theirs=True)
