@@ -5,10 +5,11 @@ soak.py --seed 7 --minutes 30 --release 1.2.0 --folder DIR [--phase occ|single|n
 Phase occ: two writers under optimistic concurrency control, with a lock in ZooKeeper that both sides hold. Phase
 single: one writer without a lock. Phase nbcc: two writers under non-blocking concurrency control, which append to the
 same buckets of a merge-on-read table while we compact and cluster. Each writer owns its keys, so the model is a dict
-for each. Every few minutes all stop, and real Hudi, hudi-rs and our reader must read what the model says; `validate`
-must find nothing. Choices come from the seed; what happens when depends on the clock, too. The exit code is 1 when rows
-differ, a run of ours failed, or, with --late-only in phase occ, a writer failed because of us. The folder keeps the
-table, everything that it ever had (kept), the batches, a journal, and the logs.
+for each; in phase nbcc they share some more keys, whose rows are decided by their ordering values. Every few minutes
+all stop, and real Hudi, hudi-rs and our reader must read what the model says; `validate` must find nothing. Choices
+come from the seed; what happens when depends on the clock, too. The exit code is 1 when rows differ, a run of ours
+failed, or, with --late-only in phase occ, a writer failed because of us. The folder keeps the table, everything that it
+ever had (kept), the batches, a journal, and the logs.
 """
 
 import argparse

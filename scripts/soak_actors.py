@@ -22,6 +22,8 @@ from soak_table import MARK, Batch, Model, Row, Timeline
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("a", "b", "c", "d")
+_SHARED = 60
+"""How many keys writers share that append."""
 _PLANNED = "HoodieClusteringUpdateException"
 _CONFLICT = "HoodieWriteConflictException"
 _ROLLBACK = "HoodieRollbackException"
@@ -44,17 +46,20 @@ class Soak:
     left_plans: set[str] = field(default_factory=set)
     """Instants of pending plans whose run was killed."""
     clusterings: set[str] = field(default_factory=set)
+    shared: Model = field(default_factory=Model)
+    """The rows of the keys that all writers write."""
     models: list[Model] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
+        self.models.append(self.shared)
         self.timeline = Timeline(self.path)
         self._journal = (self.folder / "journal.jsonl").open("a", encoding="utf-8")
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def log(self, actor: str, what: str, **more: Any) -> None:
         line = {"at": time.strftime("%H:%M:%S"), "actor": actor, "what": what, **more}
-        with self._lock:
+        with self.lock:
             self._journal.write(json.dumps(line) + "\n")
             self._journal.flush()
 
@@ -151,7 +156,7 @@ class Actor:
 
 
 class HudiWriter(Actor):
-    """A real Hudi writer, which owns its keys, and the partition `own-NAME`."""
+    """A real Hudi writer, which owns its keys, and the partition `own-NAME`. Those that append share some more keys."""
 
     def __init__(self, soak: Soak, name: str, seed: int, pause: float, kills: float, *, appends: bool = False) -> None:
         """`appends`: only upserts and deletes, which non-blocking concurrency control is for."""
@@ -268,6 +273,8 @@ class HudiWriter(Actor):
     def _apply(self, batch: Batch, instant: str) -> None:
         before = self.model.rows.copy()
         self.model.apply(batch, instant)
+        with self.soak.lock:
+            self.soak.shared.apply_shared(batch, instant)
         if batch.operation == "delete":
             self._dead_keys |= {key: before[key] for key in batch.rows}
         for key in batch.rows.keys() & self.model.rows.keys():
@@ -301,7 +308,18 @@ class HudiWriter(Actor):
 
     def _new(self, operation: str, rows: Mapping[str, Row], options: Mapping[str, str]) -> Batch:
         self._numbers[0] += 1
-        return Batch(self.name, self._numbers[0], operation, rows, options)
+        shared = self._shared_rows() if self._appends and operation == "upsert" else {}
+        return Batch(self.name, self._numbers[0], operation, rows, options, shared)
+
+    def _shared_rows(self) -> dict[str, Row]:
+        """Half of them are late: their ordering values are drawn, and those of another writer are never the same."""
+        numbers = self.random.sample(range(_SHARED), self.random.randint(1, _SHARED // 2))
+        mine = int(self.name.removeprefix("w"))
+        orders = [self.random.randrange(10**12) * 10 + mine for _ in numbers]
+        return {
+            f"shared-{number:02}": Row(PARTS[number % len(PARTS)], f"{self.name} at {order}", order)
+            for number, order in zip(numbers, orders, strict=True)
+        }
 
     def _fresh(self, count: int, parts: Any) -> dict[str, Row]:
         first = self._numbers[1]

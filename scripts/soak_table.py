@@ -27,7 +27,8 @@ _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
 
 @dataclass(frozen=True)
 class Row:
-    """What a key has: `batch` is the number of the batch of its writer that wrote it."""
+    """What a key has. `batch`, its ordering value, is the number of the batch of its writer that wrote it; of a key
+    that writers share, a number that no other write of it has."""
 
     part: str
     value: str
@@ -43,6 +44,8 @@ class Batch:
     operation: str
     rows: Mapping[str, Row]
     options: Mapping[str, str]
+    shared: Mapping[str, Row] = field(default_factory=dict)
+    """Rows of keys that other writers write, too."""
 
     @property
     def mark(self) -> str:
@@ -51,9 +54,11 @@ class Batch:
 
     def table(self) -> pa.Table:
         """The rows as the writer gets them."""
+        ordered = [(key, self.number, row) for key, row in self.rows.items()]
+        ordered += [(key, row.batch, row) for key, row in self.shared.items()]
         rows = [
-            {"id": key, "ts": self.number, "value": row.value, "writer": self.writer, "part": row.part}
-            for key, row in self.rows.items()
+            {"id": key, "ts": ts, "value": row.value, "writer": self.writer, "part": row.part}
+            for key, ts, row in ordered
         ]
         return pa.Table.from_pylist(rows)
 
@@ -81,6 +86,13 @@ class Model:
         if batch.operation != "delete":
             for key, row in batch.rows.items():
                 self._note(key, batch, instant, row.value)
+                self.rows[key] = row
+
+    def apply_shared(self, batch: Batch, instant: str) -> None:
+        """Of a key that writers share, the row with the greatest ordering value stays, whoever commits first."""
+        for key, row in batch.shared.items():
+            self._note(key, batch, instant, f"{row.value} ({row.batch})")
+            if key not in self.rows or self.rows[key].batch < row.batch:
                 self.rows[key] = row
 
     def _note(self, key: str, batch: Batch, instant: str, what: str) -> None:
