@@ -20,6 +20,7 @@ from ..runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    DoctorRequest,
     IndexDropRequest,
     IndexRequest,
     LookupRequest,
@@ -270,6 +271,17 @@ class Table:
         """
         more = {"strict": strict, "drop_missing_partitions": drop_missing_partitions, "store": store}
         return self._run(ValidateRequest, options, repair=repair, **more)
+
+    def doctor(
+        self, *, longest_query_minutes: int | None = None, deep: bool = False, options: OptionValues | None = None
+    ) -> Result:
+        """Whether the table is all right, and what to do about it; changes nothing.
+
+        The lists `findings` and `measures` of the result are those of docs/report.md; its `exit_code` is 5 with a
+        critical finding, 8 with a warning, else 0. `longest_query_minutes`: how long the longest reader takes. With
+        `deep` the whole metadata table is compared with the files.
+        """
+        return self._run(DoctorRequest, options, longest_query_minutes=longest_query_minutes, deep=deep)
 
     def recover(
         self, *, apply: bool = False, instant: str | None = None, options: OptionValues | None = None

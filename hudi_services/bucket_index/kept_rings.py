@@ -10,7 +10,6 @@ from ..file_names import parse_data_file
 from ..model import LogFile
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant
-from .bucket_split import children_of
 from .signs import FOLDER, RING_ENDING, has_buckets, has_rings
 
 _WITH_HUDI = "execute the plan with Apache Hudi"
@@ -49,6 +48,9 @@ def refuse_new_bucket_writes(table: Snapshot, plan: ClusteringPlan, ts: str) -> 
 
 def _new_buckets(plan: ClusteringPlan, ts: str) -> set[str]:
     """The file ids of the buckets that come. Of a group that does not tell them, no writer knows any either."""
+    # Only here: it loads numpy, and most rollbacks are of tables without rings.
+    from .bucket_split import children_of
+
     found = set()
     for group in plan.groups:
         with suppress(CorruptFile):

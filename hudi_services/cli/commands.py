@@ -253,6 +253,25 @@ COMMANDS = (
         helps={"apply": "Repair: write the wrong records again, in one commit of the metadata table, and no others."},
     ),
     Command(
+        name="doctor",
+        help="""Say whether a table is all right, and which command mends what is not.
+
+        Looks at what is pending and left over, at cleans, the archive and compactions and what holds them back, at
+        file sizes, at the metadata table, and at options that work against each other. Ends with exit code 5 when rows
+        are hidden or in danger, with 8 when something else should be done. Changes nothing, starts no Spark, and reads
+        samples of large tables.
+        """,
+        service="doctor",
+        acts=False,
+        switch="",
+        takes=("longest_query_minutes", "deep"),
+        hidden={"dry_run", "apply", "lock_wait"},
+        helps={
+            "dry_run": "Change nothing: the command never does.",
+            "apply": "Change nothing: the command never does.",
+        },
+    ),
+    Command(
         name="write",
         help="""Write rows to a table, or delete rows, in one commit.
 

@@ -22,7 +22,7 @@ With --apply it does its work. Both together are an error. Without either of the
   rollback, undo                      do their work, on the instant that you name
   index-drop                          does its work, on the index that you name
   recover, validate, orphan-files     only look, and say what they would do
-  index-lookup                        only reads, with any flag
+  index-lookup, doctor                only reads, with any flag
 """
 """For `hudi-services --help`; README.md and docs/commands.md say the same."""
 
@@ -30,6 +30,7 @@ With --apply it does its work. Both together are an error. Without either of the
 class Format(str, enum.Enum):
     TABLE = "table"
     JSON = "json"
+    PROMETHEUS = "prometheus"
 
 
 class EngineName(str, enum.Enum):
@@ -277,7 +278,10 @@ class Flags:
         "(hoodie.write.lock.wait_time_ms). Default: 60.",
     )
     output_format: Format = flag(
-        "--format", default=Format.TABLE, help="Form of the report on stdout: tables to read, or one JSON document."
+        "--format",
+        default=Format.TABLE,
+        help="Form of the report on stdout: tables to read, one JSON document, or, of doctor, the text format of "
+        "Prometheus.",
     )
     report_file: str | None = flag("--report", metavar="FILE", help="Also write the JSON report to this file.")
     fail_if_idle: bool = flag(

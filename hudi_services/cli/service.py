@@ -18,7 +18,7 @@ from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
 from ..urls import absolute_path, check_url, without_secrets
-from . import render, terminal
+from . import prometheus, render, terminal
 from .flags import Flags, Format
 from .progress import progress_shown
 
@@ -52,6 +52,8 @@ def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
             if not flags.base_path.strip():
                 raise ConfigError("--base-path is empty")
             check_url(flags.base_path, "--base-path")
+            if flags.output_format is Format.PROMETHEUS:
+                _check_prometheus(service[0])
             request, load = read()
             stdin = ahead.enter_context(java_ahead(request))
             job = load()
@@ -87,6 +89,12 @@ def _log_to_stderr(verbose: bool) -> None:
     logger.propagate = False
 
 
+def _check_prometheus(service: str) -> None:
+    if service != "doctor":
+        raise ConfigError("--format prometheus is for doctor alone", hint="give table or json")
+    prometheus.check_library()
+
+
 def _check_report_file(path: str | None) -> None:
     """Raise ConfigError, before any work, when the report cannot be written to `path`."""
     if path is None:
@@ -113,6 +121,8 @@ def _publish(report: Report, flags: Flags) -> int:
 def _print(report: Report, flags: Flags) -> bool:
     if flags.output_format is Format.JSON:
         text = render.as_json(report, ascii_only=not terminal.is_unicode(sys.stdout))
+    elif flags.output_format is Format.PROMETHEUS and report.state is not RunState.FAILED:
+        text = prometheus.as_prometheus(report)
     elif report.state is not RunState.FAILED or isinstance(report.error, CheckFailed):
         # What a check found is what the operator asked for.
         text = render.as_tables(report, flags.verbose)

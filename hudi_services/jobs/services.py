@@ -14,6 +14,7 @@ from ..runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    DoctorRequest,
     IndexDropRequest,
     IndexRequest,
     LookupRequest,
@@ -59,6 +60,7 @@ _SERVICES = (
     Service(RecoverRequest, "recover"),
     Service(OrphanFilesRequest, "orphan_files", "manage_orphan_files", is_retried=True),
     Service(ValidateRequest, "validate"),
+    Service(DoctorRequest, "doctor"),
     Service(WriteRequest, "writing", "write_files", {WriteOperation.DELETE_PARTITION.value: "delete_partitions"}),
 )
 SERVICES: Mapping[str, Service] = {one.request.service: one for one in _SERVICES}

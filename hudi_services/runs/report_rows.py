@@ -60,6 +60,24 @@ def columns(kind: type[Row]) -> dict[str, type]:
     return {name: next(one for one in get_args(hint) or (hint,) if one in _TYPES) for name, hint in hints.items()}
 
 
+class HealthFindingRow(Row, of="findings"):
+    """What a check of doctor has found; `numbers` is a JSON object of numbers by name."""
+
+    level: str
+    check: str
+    subject: str
+    finding: str
+    command: str
+    numbers: str
+
+
+class MeasureRow(Row, of="measures"):
+    """A number of the table."""
+
+    measure: str
+    value: float
+
+
 class ClusteringGroupRow(Row, of="clustering_groups"):
     """A group of a clustering plan."""
 

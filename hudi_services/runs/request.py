@@ -173,6 +173,32 @@ class ValidateRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorRequest(Request):
+    """One run of doctor."""
+
+    service = "doctor"
+
+    longest_query_minutes: int | None = flag(
+        "--longest-query",
+        least=1,
+        most=5_256_000,
+        metavar="MINUTES",
+        help="How long the longest query, or the longest pause of an incremental reader, lasts: warn when cleans may "
+        "delete its files.",
+    )
+    deep: bool = flag(
+        "--deep",
+        default=False,
+        help="Compare the whole metadata table with the files, too, as validate does; takes its time.",
+    )
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        # It looks at every table that can be opened, and tells what commands refuse.
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverRequest(Request):
     """One run of recover."""
 

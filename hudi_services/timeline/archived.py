@@ -20,6 +20,8 @@ from .lsm_archive import LsmArchive, parse_lsm_file
 if TYPE_CHECKING:
     from .archive_file import ArchiveFile
 
+_NEWEST_FILES = 3
+
 
 def is_archived(storage: Storage, config: TableConfig) -> bool:
     """Whether the folder of the archive has any file."""
@@ -60,6 +62,23 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
     return ArchivedInstants.of(
         entry for name in archive.files for entry in _read_actions(archive.open(name), frozenset(file_ids))
     )
+
+
+def last_archived(storage: Storage, folder: str, is_wanted: Callable[[bytes], bool]) -> str:
+    """The newest archived instant whose content, an Avro commit, is wanted, of the newest files; "" for none.
+
+    Raises CorruptFile and StorageError.
+    """
+    archive = LsmArchive(storage, folder)
+    files = [one for one in map(parse_lsm_file, archive.files) if one is not None]
+    for file in sorted(files, key=lambda one: one.last, reverse=True)[:_NEWEST_FILES]:
+        content = archive.open(file.name)
+        instants = [ts for (ts,) in content.texts("instantTime")]
+        wanted = content.results("metadata", [is_wanted] * len(instants))
+        last = max((ts or "" for ts, is_there in zip(instants, wanted, strict=True) if is_there), default="")
+        if last:
+            return last
+    return ""
 
 
 def _read_actions(file: "ArchiveFile", file_ids: frozenset[str]) -> Iterator[ArchivedAction]:

@@ -11,7 +11,7 @@ Source: HoodieArchivedTimeline, HoodieAvroDataBlock of Hudi 0.15.0.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +29,7 @@ from .archived_instants import ArchivedAction, ArchivedInstants
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+).*")
 _CONTENT_VERSIONS = range(1, 4)
 """Versions that store the number of records (HoodieAvroDataBlockVersion)."""
+_NEWEST_FILES = 3
 _NAMESPACE = "org.apache.hudi.avro.model"
 
 
@@ -49,6 +50,16 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
     )
     numbers = {int(match[1]) for file in files if (match := _FILE.fullmatch(file.name))}
     return ArchivedInstants.of(entries, whole=numbers == set(range(1, len(numbers) + 1)))
+
+
+def last_archived(storage: Storage, folder: str, is_wanted: Callable[[bytes], bool]) -> str:
+    """The name of the newest archive file whose content is wanted, of the newest ones; "" for none.
+
+    An entry has its commit as it was, so that texts in it are bytes of the file. Raises StorageError.
+    """
+    files = [file for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name)]
+    newest = sorted(files, key=lambda file: file.mtime_millis, reverse=True)[:_NEWEST_FILES]
+    return next((file.name for file in newest if is_wanted(shared_cache().read(storage, file, LARGEST_LOG))), "")
 
 
 def archived_actions(data: bytes, path: str, file_ids: frozenset[str] = frozenset()) -> Iterator[ArchivedAction]:

@@ -1,6 +1,6 @@
 """The names of instant files and the encoding of commit metadata: one protocol, two layouts."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from ..model import CommitMetadata
@@ -50,6 +50,12 @@ class Layout(Protocol):
         """The instants that the archive in `folder` records, and which of `file_ids` its completed writes touched.
 
         Empty when there is no archive. Raises CorruptFile.
+        """
+
+    def last_archived(self, storage: Storage, folder: str, is_wanted: Callable[[bytes], bool]) -> str:
+        """The newest instant of the archive in `folder` whose content is wanted, or the file that has it; "" for none.
+
+        Only the newest files are read. Raises CorruptFile and StorageError.
         """
 
     def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:

@@ -4,7 +4,7 @@ A clustering is a `replacecommit` in every state. Completion times are not recor
 Source: ActiveTimelineV1, InstantFileNameGeneratorV1, CommitMetadataSerDeV1 of Apache Hudi.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ..clock import instant_of_millis
 from ..codecs.commit_metadata import decode_commit_json, encode_commit_json
@@ -12,7 +12,7 @@ from ..model import CommitMetadata
 from ..storage import Storage
 from .archive_writer import ArchiveForm, ArchiveWriter
 from .archived_instants import ArchivedInstants
-from .archived_log import read_archive
+from .archived_log import last_archived, read_archive
 from .archived_log_writer import LogArchiveWriter
 from .instant import Action, Instant, State, split_name, suffix, suffixes
 
@@ -44,6 +44,9 @@ class LayoutV1:
 
     def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
         return read_archive(storage, folder, file_ids)
+
+    def last_archived(self, storage: Storage, folder: str, is_wanted: Callable[[bytes], bool]) -> str:
+        return last_archived(storage, folder, is_wanted)
 
     def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:
         return LogArchiveWriter(storage, folder, form)

@@ -5,7 +5,7 @@ A completed file without completion time is left from layout 1: its content is J
 Source: ActiveTimelineV2, InstantFileNameGeneratorV2, InstantGeneratorV2, CommitMetadataSerDeV2 of Apache Hudi.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ..clock import instant_of_millis
 from ..codecs.avro import MAGIC
@@ -13,7 +13,7 @@ from ..codecs.commit_metadata import decode_commit_avro, decode_commit_json, enc
 from ..model import CommitMetadata
 from ..storage import Storage
 from .archive_writer import ArchiveForm, ArchiveWriter
-from .archived import read_archive
+from .archived import last_archived, read_archive
 from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State, split_name, suffix, suffixes
 
@@ -52,6 +52,9 @@ class LayoutV2:
 
     def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
         return read_archive(storage, folder, file_ids)
+
+    def last_archived(self, storage: Storage, folder: str, is_wanted: Callable[[bytes], bool]) -> str:
+        return last_archived(storage, folder, is_wanted)
 
     def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:
         # Only here: pyarrow is slow to load, and most commands write no archive.

@@ -30,6 +30,7 @@ STREAMER = (
     "streamer.checkpoint.reset.key.v2",
 )
 KAFKA_CONNECT = "kafka.commit.offsets"
+_KEYS = tuple(key.encode() for key in (SINK, *STREAMER, KAFKA_CONNECT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,11 @@ def last_checkpoint(timeline: Timeline, going: Sequence[Instant], named: Collect
         return None
     stream, first = min(last.items(), key=lambda pair: pair[1].order)
     return LastCheckpoint(first, stream, sum(one.order > first.order for one in writes))
+
+
+def names_checkpoint(commit: bytes) -> bool:
+    """Whether the content of a commit, as JSON or Avro, has a key of a checkpoint."""
+    return any(key in commit for key in _KEYS)
 
 
 def _streams(timeline: Timeline, write: Instant, named: Collection[str]) -> list[Stream]:

@@ -43,6 +43,7 @@ VALUES = {
     "--service": "compaction",
     "--job-max-processing-time-ms": "77",
     "--lock-wait": "7",
+    "--longest-query": "7",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -74,7 +75,9 @@ OTHER_SEAMS = {
 }
 """Flags that no field of the request holds, or that cannot be left out, and why that is right."""
 SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
-    option.opts[0] for option in COMMANDS[READS].params if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
+    option.opts[0]
+    for option in COMMANDS["index-lookup"].params
+    if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
 }
 MORE_IN_WRITE = {"--table-name", "--spark-master", "--spark-memory"}
 """Flags that say more in `write`: it may create the table, and starts Spark only when it is told to."""
@@ -184,7 +187,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
 def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, reads: dict[str, Read]) -> None:
     """The flag changes a field of the request that the job reads, or an option that is in force for it."""
     others = {
-        READS: Case("indexed", ("--keys-file", "KEYS"), acts=False),
+        **READS,
         "rollback": Case("completed-commit", ("--instant", "INSTANT"), acts=True),
         "index-bootstrap": Case("small-files", (), acts=True),
         "index-rescale": Case("indexed", (), acts=True),
@@ -205,7 +208,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
 
     common = {"base_path", *COMMON} - {"lock_wait"}
     own = [option for option in options(command) if option.name not in common]
-    assert ("--lock-wait" in {long_name(option) for option in own}) == (command != READS)
+    assert ("--lock-wait" in {long_name(option) for option in own}) == (command not in READS)
     before = asked()
     needed = {
         "--min-age": (),

@@ -23,7 +23,19 @@ from hudi_services.clustering.eligibility import ClusteringReason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine, RepeatedTask
-from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
+from hudi_services.jobs import (
+    archive,
+    clean,
+    clustering,
+    compaction,
+    doctor,
+    orphan_files,
+    recover,
+    undo,
+    validate,
+    writing,
+)
+from hudi_services.jobs.doctor import WARNED
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.options import clustering_keys as keys
@@ -39,6 +51,7 @@ from hudi_services.runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    DoctorRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -143,7 +156,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
 def test_every_exit_code_is_in_its_page() -> None:
     listed = {int(code) for code in first_column(document("docs/exit-codes.md")) if code.isdecimal()}
     classes = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)]
-    assert {one.exit_code for one in classes} | {3, 130, 143} == listed
+    assert {one.exit_code for one in classes} | {3, WARNED, 130, 143} == listed
 
 
 def test_the_example_conf_file_is_good() -> None:
@@ -337,6 +350,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     wanted = CompactionRequest(base_path=str(logged), options=each, mode=Mode.SCHEDULE)
     compactable = compaction.schedule(replace(wanted, dry_run=True))
     compaction.schedule(wanted)
+    off = resolve([("test", {"hoodie.metadata.enable": "false"})])
     inserted_to = unpack("1.2.0", folder / "inserted")
     begin_metadata_clean(inserted_to)
     inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
@@ -358,6 +372,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("execute", executed),
         ("execute", left_out),
         ("index-lookup", looked_up),
+        ("doctor", doctor.doctor(DoctorRequest(base_path=str(wrong), options=off))),
         ("write", inserted),
         ("write", appended),
         ("rollback and undo", undone),

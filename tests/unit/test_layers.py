@@ -54,6 +54,7 @@ ROWS = [
     {"keygen"},
     {"clustering", "compaction", "cleaning", "orphan_files", "validation", "indexing", "writing"},
     {"recovery", "archival", "inputs"},
+    {"health"},
     {"spark", "processes"},
     {"runs"},
     {"ingest"},

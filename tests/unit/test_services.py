@@ -20,6 +20,7 @@ from hudi_services.runs.request import (
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
+    DoctorRequest,
     IndexDropRequest,
     IndexRequest,
     LookupRequest,
@@ -53,6 +54,7 @@ METHODS: dict[str, type[Request]] = {
     "rescale_index": RescaleRequest,
     "drop_index": IndexDropRequest,
     "look_up": LookupRequest,
+    "doctor": DoctorRequest,
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }

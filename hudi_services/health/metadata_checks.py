@@ -1,0 +1,234 @@
+"""Checks of the metadata table: whether it knows what the table has, and whether readers that skip by it miss rows."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from ..base_files.slices import SliceFacts, describe
+from ..file_names import parse_data_file
+from ..indexing.advice import rescale_advice
+from ..metadata.metadata_table import MetadataTable
+from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_stats_prefix
+from ..metadata.records.model import StatsRecord
+from ..metadata_updates.narrow_ranges import narrow_ranges
+from ..model import BaseFile, FileSlice
+from ..schema.column_type import Kind
+from ..snapshot import live_names
+from ..table.partitions import StorageLister
+from ..timeline.compaction_trigger import MetadataTrigger
+from ..timeline.instant import Action
+from .examination import Examination
+from .model import HealthFinding, Level
+
+_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+_FOOTERS = 64
+"""So many footers are read, at most, to confirm ranges that no file has."""
+
+
+def metadata_behind(seen: Examination) -> Iterator[HealthFinding]:
+    """Commits that the metadata table does not know: readers do not see their files."""
+    metadata = seen.table.metadata
+    seen.measures["has_metadata_table"] = int(metadata is not None)
+    if metadata is None:
+        return
+    own = {one.ts for one in metadata.timeline.completed()}
+    first = min((one.ts for one in metadata.own_delta_commits), default="")
+    missing = [one for one in seen.writes if one.ts > first and one.ts not in own] if first else []
+    if missing:
+        yield HealthFinding(
+            Level.CRITICAL,
+            missing[0].ts,
+            f"the metadata table does not have {len(missing)} commits of the table, the first {missing[0].ts}: readers "
+            "do not see their files",
+            {"commits": len(missing)},
+            "validate",
+        )
+
+
+def metadata_compaction_lags(seen: Examination) -> Iterator[HealthFinding]:
+    """Log files of the metadata table that no compaction merges: each look at the table reads them."""
+    metadata = seen.table.metadata
+    if metadata is None:
+        return
+    last = max((one.ts for one in metadata.timeline.completed({Action.COMMIT})), default="")
+    deltas = sum(one.ts > last for one in metadata.timeline.completed({Action.DELTA_COMMIT}))
+    waits = seen.options.of(MetadataTrigger).commits
+    seen.measures["metadata_delta_commits_since_compaction"] = deltas
+    if deltas > seen.limits.times_late * waits:
+        holder = next((one for one in seen.table.timeline.pending() if one.action.writes_data), None)
+        why = f"; the pending {holder.action.value} {holder.ts} holds it back" if holder is not None else ""
+        yield HealthFinding(
+            Level.WARNING,
+            holder.ts if holder is not None else "",
+            f"the metadata table has {deltas} delta commits since its last compaction, which waits for {waits}{why}",
+            {"delta_commits": deltas, "waits_for": waits},
+            "recover" if holder is not None else "",
+        )
+
+
+def drift(seen: Examination) -> Iterator[HealthFinding]:
+    """Base files that the metadata table lists and storage does not have, and the other way round, in a sample."""
+    table = seen.table
+    if table.metadata is None:
+        return
+    stored = StorageLister(table.storage)
+    stored.load(list(seen.sample))
+    seen.measures["sampled_partitions"] = len(seen.sample)
+    lost: list[str] = []
+    unknown: list[str] = []
+    for partition, view in table.view.each(list(seen.sample)):
+        known, there = view.sizes(partition), stored.files(partition)
+        live = [one.base_file for one in view.latest_slices(partition) if one.base_file is not None]
+        lost += [file.path for file in live if there.get(file.name) != file.size]
+        unknown += [
+            file.path
+            for name, size in there.items()
+            if name not in known and (file := parse_data_file(partition, name, size)) and _is_committed(seen, file)
+        ]
+    if lost:
+        yield HealthFinding(
+            Level.CRITICAL,
+            lost[0],
+            f"{len(lost)} base files that the metadata table lists are not on storage with their sizes, the first "
+            f"{lost[0]}: queries fail or lose rows",
+            {"files": len(lost), "sampled_partitions": len(seen.sample)},
+            "validate",
+        )
+    if unknown:
+        yield HealthFinding(
+            Level.CRITICAL,
+            unknown[0],
+            f"{len(unknown)} files of commits are on storage, and the metadata table does not list them, the first "
+            f"{unknown[0]}: readers do not see their rows",
+            {"files": len(unknown), "sampled_partitions": len(seen.sample)},
+            "validate --apply",
+        )
+
+
+def _is_committed(seen: Examination, file: object) -> bool:
+    """Whether a commit names the file, and no clean has it among the deleted ones."""
+    if not isinstance(file, BaseFile) or file.instant not in seen.table.ledger.writes:
+        return False
+    names = seen.table.ledger.names_of(file.instant)
+    gone = seen.table.ledger.cleaned | seen.table.ledger.going
+    is_replaced = seen.table.view.replaced_at(file.partition, file.file_id) is not None
+    return names is not None and file.name in names and (file.partition, file.name) not in gone and not is_replaced
+
+
+def hidden_rows(seen: Examination) -> Iterator[HealthFinding]:
+    """Ranges of float columns that leave values out: readers that skip by them lose rows, and say nothing."""
+    table, metadata = seen.table, seen.table.metadata
+    columns = [one.name for one in (table.schema.columns if table.schema else ()) if one.type.kind in _FLOATS]
+    if metadata is None or COLUMN_STATS not in metadata.partitions or not columns:
+        return
+    suspects = _zero_ranges(seen, metadata, columns)
+    for column, files in sorted(suspects.items()):
+        chosen = sorted(files, key=lambda one: -files[one].value_count)[:_FOOTERS]
+        confirmed = [one for one, is_wrong in zip(chosen, _are_wrong(seen, chosen, column), strict=True) if is_wrong]
+        if not confirmed:
+            continue
+        rows = sum(files[one].value_count - files[one].null_count for one in confirmed)
+        more = len(files) - len(chosen)
+        tail = f" ({more} more files with this range were not opened)" if more else ""
+        yield HealthFinding(
+            Level.CRITICAL,
+            column,
+            f"filters on {column} may miss up to {rows} rows in {len(confirmed)} files, without an error: the metadata "
+            f"table gives these files the range 0.0 to 0.0, as Hudi does where a column has a NaN{tail}",
+            {"files": len(confirmed), "rows": rows, "files_not_opened": more},
+            "validate --apply",
+        )
+
+
+def _zero_ranges(
+    seen: Examination, metadata: MetadataTable, columns: list[str]
+) -> dict[str, dict[FileSlice, StatsRecord]]:
+    """The live slices whose base file has the range 0.0 to 0.0 by the metadata table, by column."""
+    reader = metadata.reader(COLUMN_STATS)
+    found: dict[str, dict[FileSlice, StatsRecord]] = defaultdict(dict)
+    for partition, view in seen.table.view.each(list(seen.files.partitions)):
+        live = {one.base_name: one for one in view.latest_slices(partition) if one.base_file is not None}
+        for column in columns if live else ():
+            for record in reader.scan(column_stats_prefix(column, partition)):
+                if isinstance(record, StatsRecord) and record.file_name in live and _is_zero(record):
+                    found[column][live[record.file_name]] = record
+    return found
+
+
+def _is_zero(record: StatsRecord) -> bool:
+    is_zero = record.minimum == 0 and record.maximum == 0
+    return not record.deleted and is_zero and record.value_count > record.null_count
+
+
+def _are_wrong(seen: Examination, slices: list[FileSlice], column: str) -> list[bool]:
+    """Whether the footer of each slice's base file does not say that all values of the column are zero."""
+
+    def is_wrong(_: FileSlice, facts: SliceFacts) -> bool:
+        stats = next((one for one in facts.columns if one.column == column), None)
+        return stats is not None and not (stats.has_range and stats.min == 0 and stats.max == 0)
+
+    bases = [FileSlice.of_base(one.base_file) for one in slices if one.base_file is not None]
+    return describe(seen.table.slices, bases, is_wrong)
+
+
+def narrow_partition_ranges(seen: Examination) -> Iterator[HealthFinding]:
+    """Ranges of whole partitions that are narrower than their files: readers skip the partition. A sample."""
+    metadata = seen.table.metadata
+    if metadata is None:
+        return
+    found: Mapping[str, list[StatsRecord]] = narrow_ranges(metadata, live_names(seen.table, seen.sample))
+    for index, records in sorted(found.items()):
+        columns = sorted({one.column for one in records})
+        yield HealthFinding(
+            Level.CRITICAL,
+            index,
+            f"{len(records)} ranges of partitions in {index} leave out values of their files (columns "
+            f"{', '.join(columns)}): filters on these columns may miss rows, without an error",
+            {"ranges": len(records), "sampled_partitions": len(seen.sample)},
+            "validate --apply",
+        )
+
+
+def record_index_balance(seen: Examination) -> Iterator[HealthFinding]:
+    """A record index whose number of file groups is far from the one that Hudi would choose now."""
+    metadata = seen.table.metadata
+    building = seen.table.config.metadata_partitions_inflight
+    if metadata is None or RECORD_INDEX not in metadata.partitions or RECORD_INDEX in building:
+        return
+    groups = metadata.file_groups(RECORD_INDEX)
+    sizes = [one.size for one in groups]
+    seen.measures |= {"record_index_file_groups": len(groups), "record_index_bytes": sum(sizes)}
+    for sentence in rescale_advice(metadata, seen.options):
+        yield HealthFinding(
+            Level.WARNING,
+            RECORD_INDEX,
+            sentence.partition(": hudi-services")[0],
+            {"file_groups": len(groups), "bytes": sum(sizes), "largest_bytes": max(sizes, default=0)},
+            "index-rescale",
+        )
+
+
+def index_half_built(seen: Examination) -> Iterator[HealthFinding]:
+    """Indexes that the table says are being built, and that nobody builds."""
+    building = seen.table.config.metadata_partitions_inflight
+    if building and not seen.table.timeline.pending({Action.INDEXING}):
+        yield HealthFinding(
+            Level.WARNING,
+            building[0],
+            f"the table says that its index {building[0]} is being built, and no build is pending: writers keep it "
+            "up to date in vain",
+            {"indexes": len(building)},
+            f"index-bootstrap --resume --index {building[0]}",
+        )
+
+
+def metadata_missing(seen: Examination) -> Iterator[HealthFinding]:
+    """A table without a metadata table: every read lists folders."""
+    if seen.table.metadata is None:
+        yield HealthFinding(
+            Level.NOTE,
+            "",
+            f"the table has no metadata table: each read lists {len(seen.files.partitions)} folders, and no filter "
+            "skips a file by its ranges before it is opened",
+            {"partitions": len(seen.files.partitions)},
+            "index-bootstrap --index files,column_stats",
+        )
