@@ -119,6 +119,7 @@ class Table:
 
     @property
     def name(self) -> str:
+        """The name of the table, in its properties."""
         return self._config.name
 
     @property
