@@ -14,6 +14,7 @@ import pytest
 import hudi_services
 
 from ..servers.tools import kept, run
+from .test_docs import anchors
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = ("docs", "conf", "findings", "hudi_services", "scripts")
@@ -67,6 +68,11 @@ def test_the_site(tmp_path: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(list((repository / "docs").rglob("*.md")))
     assert (site / "repository" / "findings" / "hudi_clustering_forgets_renames.sh.html").exists()
+    for source in (repository / "docs").rglob("*.md"):
+        page = source.with_name("index.html") if source.name == "README.md" else source.with_suffix(".html")
+        ids = set(re.findall(r' id="([^"]+)"', (site / page.relative_to(repository / "docs")).read_text("utf-8")))
+        headings = anchors(source.read_text(encoding="utf-8").partition("\n")[2])
+        assert headings <= ids, f"{source} has other anchors on GitHub"
     loaded = {url for page in pages for url in Loaded(page.read_text(encoding="utf-8")).urls}
     assert {url for url in loaded if re.match(r"(\w+:)?//", url)} == set()
     reference = (site / "api.html").read_text(encoding="utf-8")
