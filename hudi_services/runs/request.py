@@ -409,6 +409,7 @@ class ClusteringRequest(PlanRequest):
     retry_last_failed: bool = flag(
         "--retry-last-failed-clustering-job",
         "-rc",
+        "--retry-last-failed-job",
         default=False,
         help="With --mode scheduleAndExecute: when the latest plan was not finished, execute it, and plan nothing.",
     )

@@ -1,4 +1,4 @@
-"""Our program as an application on a cluster: submitted as the README says, on a table in a store."""
+"""Our program as an application on a cluster: submitted as docs/cluster.md says, on a table in a store."""
 
 import io
 import json
@@ -24,7 +24,7 @@ from tests.servers.s3 import KEY, REGION, SECRET
 from tests.servers.spark_client import SparkClient
 from tests.unit.tables import merged_rows_of
 
-# What the README has as the program of --py-files; small groups are divided, too.
+# What docs/cluster.md has as the program of --py-files; small groups are divided, too.
 _PROGRAM = """\
 from hudi_services.runs import group_tasks
 group_tasks._LEAST_BYTES = 1

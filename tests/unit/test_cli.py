@@ -250,8 +250,17 @@ def test_help_tells_every_flag_of_hoodie_clustering_job(capsys: pytest.CaptureFi
     assert run(["execute", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for long, short in LONG_AND_SHORT.items():
-        assert re.search(rf"(^| ){short}, {long}( |$)", text), long
-    for flag in ("--props", "--hoodie-conf", "--conf-file", "--format", "--report", "--fail-if-idle", "--verbose"):
+        assert re.search(rf"(^| ){short}, {long}(,| |$)", text), long
+    for flag in (
+        "--retry-last-failed-job",
+        "--props",
+        "--hoodie-conf",
+        "--conf-file",
+        "--format",
+        "--report",
+        "--fail-if-idle",
+        "--verbose",
+    ):
         assert flag in text
 
 
