@@ -7,7 +7,7 @@ from ..base_files.slices import SliceFacts, describe
 from ..file_names import parse_data_file
 from ..indexing.advice import rescale_advice
 from ..metadata.metadata_table import MetadataTable
-from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_stats_prefix
+from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_prefix, partition_part
 from ..metadata.records.model import StatsRecord
 from ..metadata_updates.narrow_ranges import narrow_ranges
 from ..model import BaseFile, FileSlice
@@ -142,15 +142,26 @@ def hidden_rows(seen: Examination) -> Iterator[HealthFinding]:
 def _zero_ranges(
     seen: Examination, metadata: MetadataTable, columns: list[str]
 ) -> dict[str, dict[FileSlice, StatsRecord]]:
-    """The live slices whose base file has the range 0.0 to 0.0 by the metadata table, by column."""
+    """The live slices whose base file has the range 0.0 to 0.0 by the metadata table, by column.
+
+    One scan for each column, of which only such records are kept; the partitions that they are of are then listed.
+    """
     reader = metadata.reader(COLUMN_STATS)
+    of_part = {partition_part(partition): partition for partition in seen.files.partitions}
+    suspects: dict[str, list[StatsRecord]] = defaultdict(list)
+    for column in columns:
+        prefix = column_prefix(column)
+        for record in reader.scan(prefix):
+            if isinstance(record, StatsRecord) and _is_zero(record):
+                partition = of_part.get(record.key[len(prefix) : 2 * len(prefix)])
+                if partition is not None:
+                    suspects[partition].append(record)
     found: dict[str, dict[FileSlice, StatsRecord]] = defaultdict(dict)
-    for partition, view in seen.table.view.each(list(seen.files.partitions)):
+    for partition, view in seen.table.view.each(sorted(suspects)):
         live = {one.base_name: one for one in view.latest_slices(partition) if one.base_file is not None}
-        for column in columns if live else ():
-            for record in reader.scan(column_stats_prefix(column, partition)):
-                if isinstance(record, StatsRecord) and record.file_name in live and _is_zero(record):
-                    found[column][live[record.file_name]] = record
+        for record in suspects[partition]:
+            if record.file_name in live:
+                found[record.column][live[record.file_name]] = record
     return found
 
 
