@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..clustering.strategies import Range
-from ..clustering.value_ranges import ValueRanges
 from ..errors import ConfigError
 from ..options import clustering_keys, writing_keys
 from ..rows.sort_order import from_strategy_params, parse_sort_columns
@@ -109,6 +108,9 @@ def overlap(seen: Examination) -> Iterator[HealthFinding]:
     column = _sort_column(seen)
     if not column:
         return
+    # Only here: it loads Arrow's readers, and most tables are not sorted.
+    from ..clustering.value_ranges import ValueRanges
+
     ranges = ValueRanges(seen.table)
     depths, counts = list[float](), list[int]()
     for partition, view in seen.table.view.each(list(seen.sample)):

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from ..base_files.slices import SliceFacts, describe
 from ..file_names import parse_data_file
@@ -19,7 +20,8 @@ from ..timeline.instant import Action
 from .examination import Examination
 from .model import HealthFinding, Level
 
-_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+_ZEROS = {Kind.FLOAT: bytes(4), Kind.DOUBLE: bytes(8)}
+"""0.0 in an encoded record, by the type of the column. Records of columns that are widened since are passed over."""
 _FOOTERS = 64
 """So many footers are read, at most, to confirm ranges that no file has."""
 
@@ -117,7 +119,8 @@ def _is_committed(seen: Examination, file: object) -> bool:
 def hidden_rows(seen: Examination) -> Iterator[HealthFinding]:
     """Ranges of float columns that leave values out: readers that skip by them lose rows, and say nothing."""
     table, metadata = seen.table, seen.table.metadata
-    columns = [one.name for one in (table.schema.columns if table.schema else ()) if one.type.kind in _FLOATS]
+    all_columns = table.schema.columns if table.schema is not None else ()
+    columns = {one.name: _ZEROS[one.type.kind] for one in all_columns if one.type.kind in _ZEROS}
     if metadata is None or COLUMN_STATS not in metadata.partitions or not columns:
         return
     suspects = _zero_ranges(seen, metadata, columns)
@@ -140,7 +143,7 @@ def hidden_rows(seen: Examination) -> Iterator[HealthFinding]:
 
 
 def _zero_ranges(
-    seen: Examination, metadata: MetadataTable, columns: list[str]
+    seen: Examination, metadata: MetadataTable, columns: Mapping[str, bytes]
 ) -> dict[str, dict[FileSlice, StatsRecord]]:
     """The live slices whose base file has the range 0.0 to 0.0 by the metadata table, by column.
 
@@ -149,9 +152,9 @@ def _zero_ranges(
     reader = metadata.reader(COLUMN_STATS)
     of_part = {partition_part(partition): partition for partition in seen.files.partitions}
     suspects: dict[str, list[StatsRecord]] = defaultdict(list)
-    for column in columns:
+    for column, zero in columns.items():
         prefix = column_prefix(column)
-        for record in reader.scan(prefix):
+        for record in reader.scan(prefix, worth=partial(_has, zero)):
             if isinstance(record, StatsRecord) and _is_zero(record):
                 partition = of_part.get(record.key[len(prefix) : 2 * len(prefix)])
                 if partition is not None:
@@ -163,6 +166,10 @@ def _zero_ranges(
             if record.file_name in live:
                 found[record.column][live[record.file_name]] = record
     return found
+
+
+def _has(part: bytes, value: bytes) -> bool:
+    return part in value
 
 
 def _is_zero(record: StatsRecord) -> bool:

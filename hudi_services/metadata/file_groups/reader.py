@@ -30,6 +30,8 @@ _SCHEMA_INFO = b"schema"
 _Row = tuple[bytes, int, bytes | None]
 """(key, number of the layer, value), the value None where a delete block names the key."""
 Keep = Callable[[str], bool]
+Worth = Callable[[bytes], bool]
+"""Whether an encoded record may be one that is looked for: decoding takes ten times as long."""
 Layer = tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]
 """The keys that a layer deletes, or its file with the schema and the path of its values."""
 
@@ -97,18 +99,23 @@ class FileGroupReader:
         """The schema of the records that were written last; None when there are no records."""
         return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
 
-    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
-        """Records whose key begins with `prefix`, in order; keys that `keep` refuses are not even decoded."""
-        for _, stored in self.stored(prefix, keep):
+    def scan(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix`, in order; keys that `keep` refuses are not even decoded, nor are
+        records of which no version is `worth` it."""
+        for _, stored in self.stored(prefix, keep, worth):
             if stored.merged is not None:
                 yield stored.merged
 
-    def stored(self, prefix: str = "", keep: Keep | None = None) -> Iterator[tuple[str, Stored]]:
+    def stored(
+        self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None
+    ) -> Iterator[tuple[str, Stored]]:
         """As `scan`, for every key that any layer has: what the base file and the log files hold under the key."""
         raw = prefix.encode()
         rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
         for row, found in groupby(rows, itemgetter(0)):
             versions = list(found)
+            if worth is not None and not any(value is not None and worth(value) for _, _, value in versions):
+                continue
             key = _text(row, self._layers[versions[0][1]].path)
             if keep is None or keep(key):
                 yield key, self._stored(key, versions)
@@ -182,10 +189,10 @@ class PartitionReader:
             self._groups = self._open_groups()
         return self._groups
 
-    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
-        """Records whose key begins with `prefix` (and that `keep` accepts), file group by file group."""
+    def scan(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix`, file group by file group; `keep` and `worth` as for a file group."""
         for group in self.groups:
-            yield from group.scan(prefix, keep)
+            yield from group.scan(prefix, keep, worth)
 
     def scan_prefixes(
         self, prefixes: Iterable[str], keep: Keep | None = None
