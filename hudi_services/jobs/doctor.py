@@ -1,12 +1,13 @@
 """The health job: facts about a table, what is wrong with it, and the command that mends each; it changes nothing."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from ..errors import CheckFailed, HudiServicesError, NothingToDo
+from ..errors import CheckFailed, HudiServicesError
 from ..health.all_checks import examine
 from ..health.examination import Examination
-from ..health.model import CheckOutcome, Level
+from ..health.model import CheckOutcome, HealthFinding, Level
 from ..runs.opening import open_supported
 from ..runs.report import CheckResult, NamedCheck, Report
 from ..runs.report_rows import HealthFindingRow, MeasureRow
@@ -15,7 +16,7 @@ from ..storage import Storage
 
 WARNED = 8
 """The exit code when something should be done, and no row is in danger."""
-_EXIT_CODES = {Level.CRITICAL: CheckFailed.exit_code, Level.WARNING: WARNED, Level.NOTE: 0}
+EXIT_CODES = {Level.CRITICAL: CheckFailed.exit_code, Level.WARNING: WARNED, Level.NOTE: 0}
 
 
 def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
@@ -24,95 +25,70 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     `storage` replaces the storage of `request.base_path`. A check that cannot be made is told, and the others go on.
     """
     run = open_supported(request, storage, Report.start(request), repairs=True)
-    report, table = run.report, run.table
-    seen = Examination(table, run.options, run.settings, request.longest_query_minutes)
+    report, root = run.report, run.table.storage.root
+    seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
     with report.phase("look"):
         outcomes = examine(seen)
+    rows = [_row(one.check.name, found, root) for one in outcomes for found in one.findings]
     report.checks = [_named(one) for one in outcomes]
-    base = f"--base-path {table.storage.root}"
-    rows = [
-        HealthFindingRow(
-            level=found.level.value,
-            check=outcome.check.name,
-            subject=found.subject,
-            finding=found.sentence,
-            command=_command(found.command, base),
-            numbers=json.dumps(dict(found.numbers)),
-        )
-        for level in Level.__members__.values()
-        for outcome in outcomes
-        for found in outcome.findings
-        if found.level is level
-    ]
-    levels = [Level(row.level) for row in rows]
     if request.deep:
-        levels += _deep(request, report, rows, base, table.storage)
+        with report.phase("validate"):
+            check, found = _validated(request, run.table.storage)
+        report.checks.append(check)
+        rows += [_row(check.name, one, root) for one in found]
     rows.sort(key=lambda row: Level(row.level).rank)
     report.show(HealthFindingRow, rows)
     report.show(MeasureRow, [MeasureRow(name, float(value)) for name, value in seen.measures.items()])
-    report.reason = _sentence(levels, [one for one in outcomes if one.unable])
+    levels = [Level(row.level) for row in rows]
+    report.reason = _sentence(levels, outcomes)
     report.completed(None)
-    report.exit_code = max((_EXIT_CODES[level] for level in levels), key=_severity, default=0)
+    report.exit_code = EXIT_CODES[levels[0]] if levels else 0
     return report
 
 
-def _severity(code: int) -> int:
-    return (0, WARNED, CheckFailed.exit_code).index(code)
-
-
-def _command(command: str, base: str) -> str:
-    name, _, flags = command.partition(" ")
-    return f"hudi-services {name} {base} {flags}".rstrip() if command else ""
+def _row(check: str, found: HealthFinding, root: str) -> HealthFindingRow:
+    name, _, flags = found.command.partition(" ")
+    return HealthFindingRow(
+        level=found.level.value,
+        check=check,
+        subject=found.subject,
+        finding=found.sentence,
+        command=f"hudi-services {name} --base-path {root} {flags}".rstrip() if name else "",
+        numbers=json.dumps(dict(found.numbers)),
+    )
 
 
 def _named(outcome: CheckOutcome) -> NamedCheck:
     if outcome.unable:
         return NamedCheck(outcome.check.name, CheckResult.SKIPPED, outcome.unable)
-    found = len(outcome.findings)
-    detail = f"{found} finding{'s'[: found != 1]}" if found else ""
-    return NamedCheck(outcome.check.name, CheckResult.FAILED if found else CheckResult.PASSED, detail)
+    if not outcome.findings:
+        return NamedCheck(outcome.check.name, CheckResult.PASSED)
+    return NamedCheck(outcome.check.name, CheckResult.FAILED, _counted(len(outcome.findings), "finding"))
 
 
-def _deep(
-    request: DoctorRequest, report: Report, rows: list[HealthFindingRow], base: str, storage: Storage
-) -> Sequence[Level]:
-    """What validate finds, as one more check."""
+def _validated(request: DoctorRequest, storage: Storage) -> tuple[NamedCheck, list[HealthFinding]]:
+    """What `validate` finds, as one more check."""
     # Only here: it loads half as much again.
     from .validate import validate
 
     try:
         validate(ValidateRequest(base_path=request.base_path, options=request.options), storage)
-    except (CheckFailed, NothingToDo) as error:
-        if isinstance(error, NothingToDo):
-            report.checks.append(NamedCheck("validate", CheckResult.SKIPPED, error.message))
-            return []
-        rows.append(
-            HealthFindingRow(
-                level=Level.CRITICAL.value,
-                check="validate",
-                subject="",
-                finding=error.message,
-                command=_command("validate", base),
-                numbers="{}",
-            )
-        )
-        report.checks.append(NamedCheck("validate", CheckResult.FAILED, error.message))
-        return [Level.CRITICAL]
+    except CheckFailed as error:
+        found = HealthFinding(Level.CRITICAL, "", error.message, {}, "validate")
+        return NamedCheck("validate", CheckResult.FAILED, _counted(1, "finding")), [found]
     except HudiServicesError as error:
-        report.checks.append(NamedCheck("validate", CheckResult.SKIPPED, error.message))
-        return []
-    report.checks.append(NamedCheck("validate", CheckResult.PASSED))
-    return []
+        return NamedCheck("validate", CheckResult.SKIPPED, error.message), []
+    return NamedCheck("validate", CheckResult.PASSED), []
 
 
-def _sentence(levels: Sequence[Level], unable: Sequence[CheckOutcome]) -> str:
-    counts = {level: levels.count(level) for level in Level}
-    told = [
-        f"{count} {level.value}{'s'[: count != 1]}"
-        for level, count in counts.items()
-        if count and level is not Level.CRITICAL
-    ]
-    if counts[Level.CRITICAL]:
-        told.insert(0, f"{counts[Level.CRITICAL]} critical")
-    skipped = f"; {len(unable)} checks could not be made" if unable else ""
-    return ("; ".join([", ".join(told)]) if told else "the table is all right") + skipped
+def _sentence(levels: Iterable[Level], outcomes: Sequence[CheckOutcome]) -> str:
+    counts = Counter(levels)
+    critical = [f"{counts[Level.CRITICAL]} critical"] if counts[Level.CRITICAL] else []
+    others = [_counted(counts[level], level.value) for level in (Level.WARNING, Level.NOTE) if counts[level]]
+    told = ", ".join([*critical, *others]) or "the table is all right"
+    unable = sum(bool(one.unable) for one in outcomes)
+    return f"{told}; {_counted(unable, 'check')} could not be made" if unable else told
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -198,6 +198,10 @@ def a_checkpoint_in_the_archive(it: Made) -> None:
 @seeds("dead_writers")
 def a_writer_that_died(it: Made) -> None:
     it.copy("plain")
+    a_writer_that_died_in(it)
+
+
+def a_writer_that_died_in(it: Made) -> None:
     ts = it.instant("commit.requested").name[:17]
     it.instant("inflight", ts)
 
@@ -470,6 +474,27 @@ def test_the_forms_of_the_report(
 def test_the_text_format_of_prometheus_is_for_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["clean", "--base-path", str(tmp_path), "--format", "prometheus"]) == 2
     assert "--format prometheus is for doctor alone" in capsys.readouterr().err
+
+
+def test_deep_asks_validate(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    it = Made(tmp_path / "table", known)
+    it.copy("types_row")
+    found = hudi_services.open(it.path).doctor(deep=True).report
+    assert [row["check"] for row in found["tables"]["findings"]][-1] == "validate"
+    assert (found["checks"][-1]["name"], found["checks"][-1]["result"]) == ("validate", "failed")
+
+
+def test_a_check_that_cannot_be_made(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    """It says why, and the others go on."""
+    it = Made(tmp_path / "table", known)
+    it.copy("plain")
+    a_writer_that_died_in(it)
+    clean = it.instant("clean", str(int(_last(it)) + 2), content=b"no clean")
+    found = hudi_services.open(it.path).doctor().report
+    skipped = {one["name"]: one["detail"] for one in found["checks"] if one["result"] == "skipped"}
+    assert "cleaner_held_back" in skipped and all(clean.name[:17] in why for why in skipped.values())
+    assert "could not be made" in found["reason"]
+    assert "dead_writers" in {row["check"] for row in found["tables"]["findings"]}
 
 
 def test_every_check_is_seeded() -> None:
