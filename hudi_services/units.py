@@ -10,4 +10,7 @@ def size_text(count: int | None) -> str:
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
-    return f"{count} {_UNITS[0]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    if unit == 0:
+        return f"{count} {_UNITS[0]}"
+    # From here on three digits would be told with an exponent.
+    return f"{value:.0f} {_UNITS[unit]}" if value >= 999.5 else f"{value:.3g} {_UNITS[unit]}"

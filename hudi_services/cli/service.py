@@ -106,15 +106,16 @@ def _check_report_file(path: str | None) -> None:
 
 
 def _publish(report: Report, flags: Flags) -> int:
-    """Write the report to the file, then to stderr and stdout, whose reader may be gone. Returns the exit code.
+    """Write the report to the file, then to stdout and stderr, whose reader may be gone. Returns the exit code.
 
-    Output that cannot be written changes the exit code of a run that ended well, and nothing else.
+    Warnings and errors come last: on a terminal they are what is seen. Output that cannot be written changes the exit
+    code of a run that ended well, and nothing else.
     """
     if not _write_report(report, flags.report_file):
         report.exit_code = report.exit_code or PartlyDone.exit_code
-    told = [terminal.warn(warning) for warning in report.warnings]
+    told = [_print(report, flags)]
+    told += [terminal.warn(warning) for warning in report.warnings]
     told.append(_tell(report, flags.verbose))
-    told.append(_print(report, flags))
     return report.exit_code or (0 if all(told) else PartlyDone.exit_code)
 
 

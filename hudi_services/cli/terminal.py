@@ -9,6 +9,7 @@ import sys
 from typing import TextIO
 
 from ..urls import message_without_secrets
+from .wrapping import wrapped
 
 # Control characters, characters that turn the direction of writing or end a line, and halves of characters, which no
 # encoding has. A terminal obeys the first (titles, colours, its answers typed as input); the others deceive a reader.
@@ -64,13 +65,23 @@ def is_unicode(stream: TextIO | None) -> bool:
 
 def warn(message: str) -> bool:
     """Write a warning as a line to stderr. Returns whether it could be written."""
-    return not put(sys.stderr, f"warning: {told(message)}\n")
+    return not put(sys.stderr, _lines(f"warning: {told(message)}"))
 
 
 def fail(message: str, hint: str) -> bool:
     """Write an error and its hint as lines to stderr. Returns whether they could be written."""
-    text = f"error: {told(message)}\n"
-    return not put(sys.stderr, f"{text}hint: {told(hint)}\n" if hint else text)
+    text = _lines(f"error: {told(message)}")
+    return not put(sys.stderr, f"{text}{_lines(f'hint: {told(hint)}')}" if hint else text)
+
+
+def _lines(text: str) -> str:
+    """`text` as a line, as a log has it; on a terminal in lines that are broken between words."""
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr and sys.stderr.isatty() else 0
+    except (OSError, ValueError):
+        width = 0
+    # A path that is longer than a line is left to the terminal, which breaks it so that it can be copied.
+    return "".join(f"{line}\n" for line in (wrapped(text, width, folds=False) if width else [text]))
 
 
 class LineFormatter(logging.Formatter):

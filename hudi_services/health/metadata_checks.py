@@ -8,7 +8,7 @@ from ..base_files.slices import SliceFacts, describe
 from ..file_names import parse_data_file
 from ..indexing.advice import rescale_advice
 from ..metadata.metadata_table import MetadataTable
-from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_prefix, partition_part
+from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata_updates.narrow_ranges import narrow_ranges
 from ..model import BaseFile, FileSlice
@@ -22,6 +22,8 @@ from .model import HealthFinding, Level
 
 _ZEROS = {Kind.FLOAT: bytes(4), Kind.DOUBLE: bytes(8)}
 """0.0 in an encoded record, by the type of the column. Records of columns that are widened since are passed over."""
+_HALF = len(column_stats_prefix("", "")) // 2
+"""The part of the column in the prefix of a key; the other one is that of the partition."""
 _FOOTERS = 64
 """So many footers are read, at most, to confirm ranges that no file has."""
 
@@ -150,13 +152,13 @@ def _zero_ranges(
     One scan for each column, of which only such records are kept; the partitions that they are of are then listed.
     """
     reader = metadata.reader(COLUMN_STATS)
-    of_part = {partition_part(partition): partition for partition in seen.files.partitions}
+    of_part = {column_stats_prefix("", partition)[_HALF:]: partition for partition in seen.files.partitions}
     suspects: dict[str, list[StatsRecord]] = defaultdict(list)
     for column, zero in columns.items():
-        prefix = column_prefix(column)
+        prefix = column_stats_prefix(column, "")[:_HALF]
         for record in reader.scan(prefix, worth=partial(_has, zero)):
             if isinstance(record, StatsRecord) and _is_zero(record):
-                partition = of_part.get(record.key[len(prefix) : 2 * len(prefix)])
+                partition = of_part.get(record.key[_HALF : 2 * _HALF])
                 if partition is not None:
                     suspects[partition].append(record)
     found: dict[str, dict[FileSlice, StatsRecord]] = defaultdict(dict)

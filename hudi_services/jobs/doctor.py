@@ -46,15 +46,15 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     return report
 
 
-def _row(check: str, found: HealthFinding, root: str) -> HealthFindingRow:
-    name, _, flags = found.command.partition(" ")
+def _row(check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
+    name, _, flags = finding.command.partition(" ")
     return HealthFindingRow(
-        level=found.level.value,
+        level=finding.level.value,
         check=check,
-        subject=found.subject,
-        finding=found.sentence,
+        subject=finding.subject,
+        finding=finding.sentence,
         command=f"hudi-services {name} --base-path {root} {flags}".rstrip() if name else "",
-        numbers=json.dumps(dict(found.numbers)),
+        numbers=json.dumps(dict(finding.numbers)),
     )
 
 
@@ -83,7 +83,7 @@ def _validated(request: DoctorRequest, storage: Storage) -> tuple[NamedCheck, li
 
 def _sentence(levels: Iterable[Level], outcomes: Sequence[CheckOutcome]) -> str:
     counts = Counter(levels)
-    critical = [f"{counts[Level.CRITICAL]} critical"] if counts[Level.CRITICAL] else []
+    critical = [_counted(counts[Level.CRITICAL], "critical finding")] if counts[Level.CRITICAL] else []
     others = [_counted(counts[level], level.value) for level in (Level.WARNING, Level.NOTE) if counts[level]]
     told = ", ".join([*critical, *others]) or "the table is all right"
     unable = sum(bool(one.unable) for one in outcomes)

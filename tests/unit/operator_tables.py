@@ -27,6 +27,7 @@ from .archives import unpack_archived
 from .corruptions import do_damage, wrong_listing
 from .faulty_storage import FaultyStorage
 from .metadata_tables import compact
+from .page_examples import demo_table
 from .repairs import P, cluster, fail_newest, newest
 from .tables import as_written, open_local, request, unpack
 
@@ -97,6 +98,11 @@ def machine(table: OperatorTable) -> Iterator[Callable[[Sequence[str]], Printed]
 
 def small_files(folder: Path) -> OperatorTable:
     return OperatorTable(unpack("1.2.0", folder))
+
+
+def sixty_files(folder: Path) -> OperatorTable:
+    """The table of the page about Python."""
+    return OperatorTable(demo_table(folder))
 
 
 def planned(folder: Path) -> OperatorTable:
@@ -302,6 +308,7 @@ RECIPES: dict[str, Callable[[Path], OperatorTable]] = {
     recipe.__name__.replace("_", "-"): recipe
     for recipe in (
         small_files,
+        sixty_files,
         planned,
         log_files,
         planned_compaction,

@@ -389,8 +389,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     made(path, 9)
     command = ["index-bootstrap", "--base-path", str(path), "--index", "files,column_stats", "--engine", "local"]
     assert run([*command, "--dry-run"]) == 0
-    assert "dry run: files, column_stats, partition_stats would be built" in capsys.readouterr().out
+    assert "a dry run, files, column_stats, partition_stats would be built" in " ".join(capsys.readouterr().out.split())
     assert run([*command, "--resume"]) == 0
     said = capsys.readouterr()
     assert "it begins anew" in said.err and "hoodie.metadata.enable=true in every writer" in said.err
-    assert run(command) == 0 and "has files and" in capsys.readouterr().out
+    assert run(command) == 0 and "has files and" in " ".join(capsys.readouterr().out.split())

@@ -31,7 +31,7 @@ _ANY = (
     (re.compile(r"\b\d{17}\b"), "INSTANT"),
     (re.compile(r"\b\d{8}T\d{9}\b"), "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
-    (re.compile(r"[\w/=…-]+_[\w…-]+\.parquet"), "FILE"),
+    (re.compile(r"[\w/=…-]+[_…][\w…-]+\.parquet"), "FILE"),
     (re.compile(r"-?\b[\d.]+ (bytes|[KMGT]iB)"), "SIZE"),
     (re.compile(r"\b[\d.]+ (ms|seconds?|minutes?|hours?|days?)\b"), "DURATION"),
     (re.compile(r"\b(byte|process) \d+"), r"\1 N"),
@@ -80,18 +80,31 @@ def any_of(text: str) -> str:
     return text
 
 
-def shows(told: str, printed: str) -> bool:
-    """Whether the words of one line are in the other, in this order."""
-    words = iter(printed.split())
-    patterns = [".*".join(map(re.escape, word.split(ANYTHING))) for word in told.split() if word != ANYTHING]
-    return all(any(re.fullmatch(pattern, word) for word in words) for pattern in patterns)
+def rest_of(told: str, words: Sequence[str]) -> list[str] | None:
+    """What comes after the words of the line `told`, which are among `words` in this order; None where they are not."""
+    left = list(words)
+    for word in told.split():
+        pattern = ".*".join(map(re.escape, word.split(ANYTHING)))
+        if word in (ANYTHING, "\\"):
+            continue
+        at = next((number for number, one in enumerate(left) if re.fullmatch(pattern, one)), None)
+        if at is None:
+            return None
+        left = left[at + 1 :]
+    return left
 
 
 def check(printed: Printed, told: Sequence[str], path: Path) -> None:
-    lines = [any_of(line.replace(str(path), TABLE)) for line in f"{printed.err}{printed.out}".splitlines()]
-    left = iter(lines)
+    lines = [any_of(line.replace(str(path), TABLE)) for line in f"{printed.out}{printed.err}".splitlines()]
+    # The pages have narrower lines than the program prints here: one of its lines may be several of theirs.
+    left, words = iter(lines), list[str]()
     for line in filter(str.strip, told):
-        assert any(shows(any_of(line), one) for one in left), (line, lines)
+        rest = rest_of(any_of(line), words)
+        while rest is None:
+            following = next(left, None)
+            assert following is not None, (line, lines)
+            rest = rest_of(any_of(line), following.split())
+        words = rest
     assert (printed.code != 0) == any(line.startswith("error: ") for line in told) or printed.code in (5, 7), printed
 
 

@@ -31,7 +31,6 @@ _Row = tuple[bytes, int, bytes | None]
 """(key, number of the layer, value), the value None where a delete block names the key."""
 Keep = Callable[[str], bool]
 Worth = Callable[[bytes], bool]
-"""Whether an encoded record may be one that is looked for: decoding takes ten times as long."""
 Layer = tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]
 """The keys that a layer deletes, or its file with the schema and the path of its values."""
 
@@ -100,15 +99,12 @@ class FileGroupReader:
         return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
 
     def scan(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[Record]:
-        """Records whose key begins with `prefix`, in order; keys that `keep` refuses are not even decoded, nor are
-        records of which no version is `worth` it."""
+        """Records whose key begins with `prefix`, in order; those are decoded that `keep`, and of one version `worth`, accept."""
         for _, stored in self.stored(prefix, keep, worth):
             if stored.merged is not None:
                 yield stored.merged
 
-    def stored(
-        self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None
-    ) -> Iterator[tuple[str, Stored]]:
+    def stored(self, prefix: str, keep: Keep | None, worth: Worth | None = None) -> Iterator[tuple[str, Stored]]:
         """As `scan`, for every key that any layer has: what the base file and the log files hold under the key."""
         raw = prefix.encode()
         rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))

@@ -55,19 +55,9 @@ def partition_of(identifier: str) -> str:
     return "" if identifier == ROOT_PARTITION else identifier
 
 
-def column_prefix(column: str) -> str:
-    """The prefix of the keys of all files in column_stats, and of all partitions in partition_stats, for one column."""
-    return xxh64_key(column)
-
-
-def partition_part(partition: str) -> str:
-    """The part of a data partition in these keys, after the part of the column."""
-    return xxh64_key(partition_id(partition))
-
-
 def column_stats_prefix(column: str, partition: str) -> str:
     """The prefix of the keys of all files of a data partition, for one column. Also the key in partition_stats."""
-    return column_prefix(column) + partition_part(partition)
+    return xxh64_key(column) + xxh64_key(partition_id(partition))
 
 
 def column_stats_key(column: str, partition: str, file_name: str) -> str:
