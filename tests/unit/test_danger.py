@@ -56,18 +56,19 @@ ALSO = {
     "write --record-key id --table-name rides": Case("no-table", ("--input", "ROWS"), ACTS),
     "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),
 }
-READS = "index-lookup"
+LOOKS_UP, ADVISES = "index-lookup", "advise"
+READS = {LOOKS_UP, ADVISES}
 
 
 def test_the_rule_names_every_command() -> None:
     names = {one.name for one in app().registered_commands if not one.hidden}
-    assert set(CASES) | {READS} == names
+    assert set(CASES) | READS == names
     lines = [line.split("  ") for line in RULE.splitlines() if line.startswith("  ")]
     told = {name: line[-1].strip() for line in lines for name in line[1].strip().split(", ")}
     assert {name: told[name].startswith(("do ", "does ")) for name in CASES} == {
         name: one.acts for name, one in CASES.items()
     }
-    assert told[READS].startswith("only reads")
+    assert all(told[name].startswith("only reads") for name in READS)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/commands.md"])
@@ -78,10 +79,10 @@ def test_the_pages_say_the_same(page: str) -> None:
     table = document(page).partition("| command | without flags |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     without_flags = {name: what.strip() for names, what in rows for name in re.findall("`([a-z-]+)`", names)}
-    assert set(without_flags) >= {*CASES, READS}
+    assert set(without_flags) >= {*CASES, *READS}
     for name, case in CASES.items():
         assert bool(re.match("(only )?looks?", without_flags[name])) != case.acts, name
-    assert without_flags[READS].startswith("only reads")
+    assert all(without_flags[name].startswith("only reads") for name in READS)
 
 
 @pytest.mark.spread(3)
@@ -125,7 +126,19 @@ def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
 def test_a_look_up_changes_nothing(tmp_path: Path) -> None:
     table = RECIPES["indexed"](tmp_path)
     before = digest(table.path)
-    words = [READS, "--base-path", str(table.path), "--keys-file", str(table.keys_file)]
+    words = [LOOKS_UP, "--base-path", str(table.path), "--keys-file", str(table.keys_file)]
+    with machine(table) as run:
+        assert [run([*words, *flags]).code for flags in ((), ("--dry-run",), ("--apply",))] == [0, 0, 0]
+        assert run([*words, "--dry-run", "--apply"]).code == 2
+    assert digest(table.path) == before
+
+
+def test_advice_changes_nothing(tmp_path: Path) -> None:
+    table = RECIPES["small-files"](tmp_path)
+    before = digest(table.path)
+    predicates = tmp_path / "queries.sql"
+    predicates.write_text("ts > 5\n")
+    words = [ADVISES, "--base-path", str(table.path), "--predicates", str(predicates)]
     with machine(table) as run:
         assert [run([*words, *flags]).code for flags in ((), ("--dry-run",), ("--apply",))] == [0, 0, 0]
         assert run([*words, "--dry-run", "--apply"]).code == 2
