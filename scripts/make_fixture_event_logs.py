@@ -1,4 +1,4 @@
-"""Makes tests/fixtures/event_logs: what real Spark 3.5 with real Hudi 1.2.0 logs of queries, one log for each of two codecs.
+"""Makes tests/fixtures/event_logs: what real Spark 3.5 with real Hudi 1.2.0 logs of queries, in each of two codecs.
 
 The table is written by this program; the queries are those of `QUERIES`, two of them run twice.
 """
@@ -92,9 +92,7 @@ def _log(codec: str, table: Path, other: Path, folder: Path) -> None:
     flags = [part for key, value in settings.items() for part in ("--conf", f"spark.eventLog.{key}={value}")]
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": " ".join([*flags, "pyspark-shell"])}
     root = str(Path(__file__).resolve().parents[1])
-    subprocess.run(
-        [sys.executable, "-c", RUN, root, str(table), str(other), *QUERIES], check=True, env=environment
-    )
+    subprocess.run([sys.executable, "-c", RUN, root, str(table), str(other), *QUERIES], check=True, env=environment)
     (written,) = [file for file in folder.rglob("*") if file.is_file() and file.name.startswith(("local-", "events_"))]
     name = "queries" + "".join(written.suffixes)
     shutil.copy(written, FIXTURES / name)

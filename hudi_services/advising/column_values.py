@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -175,13 +175,3 @@ def _plain(values: pa.Array) -> Sequence[Any]:
     if pa.types.is_floating(kind):
         return [math.inf if one != one else one for one in values.to_pylist()]
     return list(values.to_pylist())
-
-
-def as_date(days: int) -> str:
-    """A date as SQL has it."""
-    return (_EPOCH + timedelta(days)).isoformat()
-
-
-def as_timestamp(nanos: int) -> str:
-    """A timestamp in UTC as SQL has it."""
-    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=nanos // 1000)).isoformat(" ")

@@ -14,7 +14,7 @@ from ..model import FileSlice
 from ..rows.sort_order import LINEAR, from_strategy_params, layout_of
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant
-from .file_ranges import RangeReader
+from .file_ranges import SliceRanges
 from .layout_search import Floats, Read, read_of
 from .predicates import Predicate
 
@@ -45,7 +45,7 @@ class EarlierClustering:
 
 
 def earlier_clusterings(
-    table: Snapshot, predicates: Sequence[Predicate], reader: RangeReader
+    table: Snapshot, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> list[EarlierClustering]:
     """The newest completed clusterings of the active timeline, the newest first."""
     completed = [one for one in table.timeline.completed_writes() if table.timeline.is_clustering(one)]
@@ -53,7 +53,7 @@ def earlier_clusterings(
 
 
 def _measured(
-    table: Snapshot, instant: Instant, predicates: Sequence[Predicate], reader: RangeReader
+    table: Snapshot, instant: Instant, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> EarlierClustering:
     try:
         plan = table.timeline.read_plan(instant)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..base_files.slices import SliceFacts, describe
-from ..errors import CorruptFile, NotFound, UnsupportedTable
+from ..errors import UnsupportedTable
 from ..metadata.records.keys import COLUMN_STATS
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.partition_ranges import live_records
@@ -40,7 +40,7 @@ class RangedSlice:
 
 
 @dataclass
-class RangeReader:
+class SliceRanges:
     """Reads the ranges of `columns` in file slices; `from_footers` counts the ranges that no statistics told."""
 
     table: Snapshot
@@ -108,9 +108,7 @@ class RangeReader:
                     found[column] = UNKNOWN_RANGE
         return found
 
-    def _footer(
-        self, file_slice: FileSlice, facts: SliceFacts
-    ) -> tuple[tuple[str, str, str], Mapping[str, FileRange]]:
+    def _footer(self, file_slice: FileSlice, facts: SliceFacts) -> tuple[tuple[str, str, str], Mapping[str, FileRange]]:
         columns = {one.column: one for one in facts.columns}
         ranges = {name: range_of_footer(columns[name]) for name in self.columns if name in columns}
         return (file_slice.partition, file_slice.file_id, file_slice.base_instant), ranges
@@ -119,15 +117,6 @@ class RangeReader:
 def _may_tell(file_slice: FileSlice, ranges: Mapping[str, FileRange], columns: Iterable[str]) -> bool:
     """Whether the footer of a slice tells more; of a slice with log files it does not tell all."""
     return not file_slice.log_files and any(column not in ranges for column in columns)
-
-
-def existing(table: Snapshot, slices: Sequence[FileSlice]) -> bool:
-    """Whether the files of all slices can still be read."""
-    try:
-        describe(table.slices, slices, lambda one, facts: facts.row_groups)
-    except (NotFound, CorruptFile):
-        return False
-    return True
 
 
 def union(ranges: Iterable[FileRange]) -> FileRange:

@@ -13,7 +13,7 @@ from ..rows.row_order import HILBERT, Z_ORDER
 from ..rows.sort_order import LINEAR
 from .file_ranges import RangedSlice, chances_by_ranges
 from .predicates import Exists, Predicate, Test, leaves
-from .sampled_groups import Layout, Numbers, SampledGroup
+from .sampled_groups import Numbers, RowLayout, SampledGroup
 
 OPEN_COST_BYTES = 4 << 20
 """What it costs to open a file, in bytes: as Spark counts it (spark.sql.files.openCostInBytes)."""
@@ -37,7 +37,7 @@ class Read:
 
 @dataclass(frozen=True)
 class GroupSize:
-    """The new files of a group, the bytes of all of them, and the share of the rows that each gets, () for equal ones."""
+    """New files of a group, the bytes of all of them, and the share of the rows that each gets; () for equal ones."""
 
     files: int
     bytes: float
@@ -45,10 +45,10 @@ class GroupSize:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Prediction:
     """What predicates would read after a clustering."""
 
-    layout: Layout
+    layout: RowLayout
     target_bytes: int
     new_files: int
     new_bytes: float
@@ -73,7 +73,7 @@ class LayoutSearch:
         self._groups = groups
         self._predicates = predicates
         self._kept = kept
-        self._orders: dict[Layout, list[Numbers]] = {}
+        self._orders: dict[RowLayout, list[Numbers]] = {}
 
     @cached_property
     def columns(self) -> list[str]:
@@ -85,30 +85,30 @@ class LayoutSearch:
         varied = {column for column in gains if gains[column] > 0 and self._varies(column)}
         return sorted(varied, key=lambda column: (-gains[column], column))
 
-    def candidates(self) -> list[Layout]:
+    def candidates(self) -> list[RowLayout]:
         """The layouts that are worth a try, rows as they are first."""
         single, together = self.columns[:_COLUMNS], self.columns[:_COLUMNS_TOGETHER]
         linear = [(column,) for column in single] + [*permutations(together, 2)]
         curves = [columns for count in (2, 3) for columns in combinations(together, count)]
-        found = [Layout(NO_LAYOUT)] + [Layout(LINEAR, columns) for columns in linear]
-        return found + [Layout(name, columns) for name in (Z_ORDER, HILBERT) for columns in curves]
+        found = [RowLayout(NO_LAYOUT)] + [RowLayout(LINEAR, columns) for columns in linear]
+        return found + [RowLayout(name, columns) for name in (Z_ORDER, HILBERT) for columns in curves]
 
     def planned_sizes(self, target_bytes: int) -> list[GroupSize]:
         """The new files of each group by the bytes of the old ones, as a plan counts them."""
         return [GroupSize(max(1, -(-one.bytes // target_bytes)), one.bytes) for one in self._groups]
 
-    def outcome(self, layout: Layout, target_bytes: int, sizes: Sequence[GroupSize]) -> Outcome:
+    def outcome(self, layout: RowLayout, target_bytes: int, sizes: Sequence[GroupSize]) -> Prediction:
         """What the predicates would read after a clustering into new files of these `sizes`, one for each group."""
         if layout not in self._orders:
             self._orders[layout] = [group.order(layout) for group in self._groups]
         files, total = np.zeros(len(self._predicates)), np.zeros(len(self._predicates))
         for group, order, size in zip(self._groups, self._orders[layout], sizes, strict=True):
-            made = group.new_files(order, size.files, size.shares)
+            made = group.new_files(order, size.files, size.shares, layout.ordered)
             read = np.array([made.chances(one).sum() for one in self._predicates])
             files += read
             total += read * size.bytes / size.files
         new_files, new_bytes = sum(one.files for one in sizes), sum(one.bytes for one in sizes)
-        return Outcome(layout, target_bytes, new_files, new_bytes, self._kept + Read(files, total))
+        return Prediction(layout, target_bytes, new_files, new_bytes, self._kept + Read(files, total))
 
     def _selectivities(self, predicate: Predicate) -> Mapping[str, float]:
         """The share of rows that the tests of a predicate let pass, by column."""

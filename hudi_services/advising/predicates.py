@@ -7,7 +7,7 @@ it: by the least and greatest value and the null count (DataSkippingUtils of Apa
 """
 
 import enum
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -93,23 +93,23 @@ def leaves(condition: Condition) -> "Iterator[Exists | Unknown]":
         yield condition
 
 
-def atoms_of(predicates: Sequence[Predicate]) -> list[Exists]:
-    """The distinct atoms of some predicates."""
-    found = (leaf for one in predicates for leaf in leaves(one.condition) if isinstance(leaf, Exists))
-    return list(dict.fromkeys(found))
-
-
 def chances(condition: Condition, of_atom: Callable[[Exists], Chances], files: int) -> Chances:
     """How probable it is, for each of so many files, that a condition holds; `of_atom` says it of the atoms.
 
     Where the atoms are certain, so is the result; else they count as independent.
     """
     if isinstance(condition, AllOf):
-        return np.prod([np.ones(files), *(chances(part, of_atom, files) for part in condition.parts)], axis=0)
+        return _product(files, [chances(part, of_atom, files) for part in condition.parts])
     if isinstance(condition, AnyOf):
-        none = [1.0 - chances(part, of_atom, files) for part in condition.parts]
-        return 1.0 - np.prod([np.ones(files), *none], axis=0)
+        return 1.0 - _product(files, [1.0 - chances(part, of_atom, files) for part in condition.parts])
     return np.ones(files) if isinstance(condition, Unknown) else of_atom(condition)
+
+
+def _product(files: int, factors: Iterable[Chances]) -> Chances:
+    found = np.ones(files)
+    for one in factors:
+        found = found * one
+    return found
 
 
 def equal(column: str, value: Any) -> Condition:

@@ -6,10 +6,9 @@ these stands for a new file. Statistics of the old files say what no row of the 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from ..model import FileSlice
 from ..parquet.file_schema import FileSchema
 from ..parquet.sort_keys import sort_value
 from ..rewriting.inputs import TableColumns
-from ..rows.sort_order import SortColumn
+from ..rows.sort_order import LINEAR, SortColumn
 from ..rows.sorting import RowSorter
 from ..snapshot import Snapshot
 from .column_values import Coded, FileRange, coded
@@ -41,11 +40,16 @@ _PIECE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """An order of rows: `name` as for `rows.row_order`, NONE for the order that the rows have."""
 
     name: str
     columns: tuple[str, ...] = ()
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The columns whose values it brings together, each by itself."""
+        return self.columns[:1] if self.name == LINEAR else self.columns
 
     @property
     def sort(self) -> tuple[SortColumn, ...]:
@@ -80,22 +84,27 @@ class SampledGroup:
             return {}
         return {name: coded(sort_value(self.schema, self.table, name)) for name in self.table.column_names}
 
-    def order(self, layout: Layout) -> Numbers:
+    def order(self, layout: RowLayout) -> Numbers:
         """The places of the rows in the order of a layout. Raises ConfigError for columns without an order."""
-        if not layout.columns or self.schema is None:
+        if not layout.columns or self.schema is None or not self.table.num_rows:
             return np.arange(self.table.num_rows)
         sorter = RowSorter(self.schema, layout.sort, layout.name)
         keys = self.table.select(layout.columns)
         sorter.learn(keys)
         return sorter.order(sorter.placed([keys]))
 
-    def new_files(self, order: Numbers, files: int, shares: Sequence[float] = ()) -> "NewFiles":
-        """The files that the rows make in an order; `shares` of the rows, or the same number for each file."""
+    def new_files(
+        self, order: Numbers, files: int, shares: Sequence[float] = (), ordered: Collection[str] = ()
+    ) -> "VirtualFiles":
+        """The files that the rows make in an order; `shares` of the rows, or the same number for each file.
+
+        `ordered`: the columns whose values the order brings together.
+        """
         rows = len(order)
         ends = np.cumsum(shares or [1.0 / files] * files)[:-1]
         of_rows = np.empty(rows, np.int64)
         of_rows[order] = np.searchsorted(np.rint(ends * rows).astype(np.int64), np.arange(rows), "right")
-        return NewFiles(self, of_rows, files)
+        return VirtualFiles(self, of_rows, files, ordered)
 
     def selectivity(self, atom: Exists) -> float:
         """The share of sampled rows that pass a test; 1 where nothing is known."""
@@ -109,12 +118,13 @@ class SampledGroup:
         return float(inside.mean())
 
 
-class NewFiles:
+class VirtualFiles:
     """The files that a layout makes of a group: `of_rows` says which one has each sampled row."""
 
-    def __init__(self, group: SampledGroup, of_rows: Numbers, files: int) -> None:
+    def __init__(self, group: SampledGroup, of_rows: Numbers, files: int, ordered: Collection[str]) -> None:
         self.group = group
         self.files = files
+        self._ordered = ordered
         self._of_rows = of_rows
         self._sorted: dict[str, Numbers] = {}
         self._known: dict[Exists, Chances] = {}
@@ -130,7 +140,9 @@ class NewFiles:
                 self._known[atom] = np.full(self.files, float(is_there))
             else:
                 rows, sampled = self.group.rows, len(self._of_rows)
-                self._known[atom] = chances_of_files(self._seen(atom), rows, sampled, is_there=True)
+                is_ordered = atom.column in self._ordered
+                seen = self._seen(atom)
+                self._known[atom] = chances_of_files(seen, rows, sampled, is_there=True, is_ordered=is_ordered)
         return self._known[atom]
 
     def _seen(self, atom: Exists) -> Numbers:
@@ -184,9 +196,7 @@ class Sampler:
             for group, some, readers in zip(groups, chosen, opened, strict=True)
         ]
 
-    def _chosen(
-        self, group: Sequence[RangedSlice], total: int, random: np.random.Generator
-    ) -> list[RangedSlice]:
+    def _chosen(self, group: Sequence[RangedSlice], total: int, random: np.random.Generator) -> list[RangedSlice]:
         """The slices whose rows are drawn, in their order."""
         based = [one for one in group if one.slice.base_file is not None]
         size = sum(one.slice.base_bytes for one in based)
@@ -230,16 +240,20 @@ def _drawn(
     stored = [one for one in reader.stored if one.rows]
     places = np.sort(random.choice(len(stored), min(len(stored), _ROW_GROUPS_OF_A_FILE), replace=False))
     chosen = [stored[at] for at in places]
-    pieces: list[Any] = [_pieces_of(one, columns, schema) for one in chosen] if stored else []
-    if not pieces:
-        pieces = [(table for _, table in reader.tables(columns, schema, at_once=_PIECE_BYTES))]
-    rows = sum(one.rows for one in chosen) if stored else reader.num_rows
-    share, parts = min(1.0, count / max(1, rows)), []
-    for some in pieces:
-        for table in some:
-            parts.append(take_table(table, np.flatnonzero(random.random(table.num_rows) < share)))
+    # Where values are converted, no row group has them as they are given.
+    rows = sum(one.rows for one in chosen) if chosen else reader.num_rows
+    share = min(1.0, count / max(1, rows))
+    tables = _stored_tables(chosen, columns, schema) if chosen else _all_tables(reader, columns, schema)
+    parts = [take_table(table, np.flatnonzero(random.random(table.num_rows) < share)) for table in tables]
     return pa.concat_tables(parts) if parts else schema.arrow.empty_table().select(columns)
 
 
-def _pieces_of(stored: StoredRowGroup, columns: Sequence[str], schema: FileSchema) -> Any:
-    return stored.reader.pieces(stored.index, columns, schema, at_once=_PIECE_BYTES)
+def _stored_tables(
+    row_groups: Sequence[StoredRowGroup], columns: Sequence[str], schema: FileSchema
+) -> Iterator[pa.Table]:
+    for one in row_groups:
+        yield from one.reader.pieces(one.index, columns, schema, at_once=_PIECE_BYTES)
+
+
+def _all_tables(reader: SliceReader, columns: Sequence[str], schema: FileSchema) -> Iterator[pa.Table]:
+    return (table for _, table in reader.tables(columns, schema, at_once=_PIECE_BYTES))

@@ -122,7 +122,7 @@ def expression_condition(text: str, columns: NamedColumns, *, negated: bool = Fa
         if len(parts) > 1:
             both = tuple(expression_condition(one, columns, negated=negated) for one in parts)
             return kind(both) if not negated else (AnyOf if kind is AllOf else AllOf)(both)
-    forms: Mapping["re.Pattern[str]", Callable[["re.Match[str]"], Condition | None]] = {
+    forms: Mapping[re.Pattern[str], Callable[[re.Match[str]], Condition | None]] = {
         _NULL_TEST: lambda match: _null_test(match, columns, negated),
         _AMONG: lambda match: _expression_in(match, columns, negated),
         _COMPARED: lambda match: _expression_compared(match, columns, negated),

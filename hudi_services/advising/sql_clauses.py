@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
@@ -39,13 +40,13 @@ class NamedColumns:
 
     types: Mapping[str, ColumnType]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_names", {name.lower(): name for name in self.types})
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        return {name.lower(): name for name in self.types}
 
     def name_of(self, name: str) -> str | None:
         """The name as the table has it; None where there is no such column."""
-        names: Mapping[str, str] = vars(self)["_names"]
-        return names.get(name.lower())
+        return self._names.get(name.lower())
 
     def value(self, column: str, text: str) -> Any:
         """The value of a literal beside a column. Raises ValueError where it has none."""

@@ -39,8 +39,10 @@ class Gain:
         if not self.before:
             return "the predicates read no file of the table as it is"
         if self.percent < rule.least_percent:
-            return f"a run of the predicates would save {self.percent:.0f} % of its bytes, and {rule.least_percent} % is the least"
+            saved = f"a run of the predicates would save {self.percent:.0f} % of its bytes"
+            return f"{saved}, and {rule.least_percent} % is the least"
         executions = self.executions
         if executions is not None and executions > rule.executions:
-            return f"its cost would be saved after {executions:,} runs of the predicates, and {rule.executions:,} is the most"
+            pays = f"its cost would be saved after {executions:,} runs of the predicates"
+            return f"{pays}, and {rule.executions:,} is the most"
         return ""

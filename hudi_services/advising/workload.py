@@ -1,6 +1,6 @@
 """The predicates of a workload, each once with its weight.
 
-    line := [ weight TAB ] clause | "#" comment | blank
+line := [ weight TAB ] clause | "#" comment | blank
 """
 
 import math

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..advising.earlier_clusterings import EarlierClustering, earlier_clusterings
 from ..advising.event_log import logged_predicates
-from ..advising.file_ranges import RangedSlice, RangeReader
-from ..advising.layout_search import KINDS, Floats, GroupSize, LayoutSearch, Outcome, Read, read_of
+from ..advising.file_ranges import RangedSlice, SliceRanges
+from ..advising.layout_search import KINDS, Floats, GroupSize, LayoutSearch, Prediction, Read, read_of
 from ..advising.predicates import Predicate
-from ..advising.sampled_groups import Layout, Sampler
+from ..advising.sampled_groups import RowLayout, Sampler
 from ..advising.sql_clauses import NamedColumns
 from ..advising.verdict import Gain, PayRule
 from ..advising.workload import most_weighty, predicates_of
@@ -29,7 +29,6 @@ from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import EarlierClusteringRow, LayoutRow, PredicateRow
 from ..runs.request import AdviseRequest, ClusteringRequest, Mode
-from ..runs.rewrite_tasks import indexed_columns
 from ..runs.run import Run
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -71,9 +70,9 @@ class _Advice:
         report, predicates = self.run.report, self.predicates
         with report.phase("look"):
             before = read_of(predicates, self.slices)
+            self._warn()
             earlier = earlier_clusterings(self.run.table, predicates, self.reader)
             plan = self.planned
-        self._warn()
         report.show(EarlierClusteringRow, map(self._earlier_row, earlier))
         if plan.plan is None:
             self._show(before, [], None)
@@ -110,11 +109,11 @@ class _Advice:
         return np.array([one.weight for one in self.predicates])
 
     @cached_property
-    def reader(self) -> RangeReader:
+    def reader(self) -> SliceRanges:
         schema = self.run.table.schema
         assert schema is not None, "the predicates were read by it"
         columns = sorted({column for one in self.predicates for column in one.columns})
-        return RangeReader(self.run.table, {column: schema.types[column] for column in columns})
+        return SliceRanges(self.run.table, {column: schema.types[column] for column in columns})
 
     @cached_property
     def slices(self) -> list[RangedSlice]:
@@ -133,7 +132,9 @@ class _Advice:
     # ---- the search
 
     def _search(self) -> LayoutSearch:
-        by_group: dict[FileGroupId, RangedSlice] = {(one.slice.partition, one.slice.file_id): one for one in self.slices}
+        by_group: dict[FileGroupId, RangedSlice] = {
+            (one.slice.partition, one.slice.file_id): one for one in self.slices
+        }
         groups = [
             [by_group[one.partition, one.file_id] for one in _newest_first(group.slices)]
             for group in self.planned.selection.groups
@@ -153,7 +154,7 @@ class _Advice:
             found.append(found[-1] // _TARGET_STEP)
         return found
 
-    def _finalists(self, search: LayoutSearch) -> list[Outcome]:
+    def _finalists(self, search: LayoutSearch) -> list[Prediction]:
         """The best layouts of each kind at the best target size of the best of all, and that one at other sizes."""
         sizes = {target: search.planned_sizes(target) for target in self.targets}
         # Targets that give the same files are one.
@@ -170,7 +171,7 @@ class _Advice:
             found += sorted(of_kind, key=lambda one: float(self.weights @ one.read.bytes))[:_RUNNERS_UP]
         return found + [one for one in tried if one.layout == best.layout and one.target_bytes != best.target_bytes]
 
-    def _closely(self, search: LayoutSearch, finalists: Sequence[Outcome]) -> list[Outcome]:
+    def _closely(self, search: LayoutSearch, finalists: Sequence[Prediction]) -> list[Prediction]:
         """The finalists with the sizes that their new files would have, as far as that can be known."""
         found = []
         for number, one in enumerate(finalists):
@@ -179,12 +180,12 @@ class _Advice:
             found.append(search.outcome(one.layout, one.target_bytes, sizes))
         return found
 
-    def _best(self, outcomes: Sequence[Outcome]) -> Outcome:
+    def _best(self, outcomes: Sequence[Prediction]) -> Prediction:
         """The outcome that reads least: by bytes for one target size, and between these by cost, which counts files.
 
         The target size in force, and the simplest layout, win where others are no better.
         """
-        by_size: dict[int, Outcome] = {}
+        by_size: dict[int, Prediction] = {}
         for one in sorted(outcomes, key=lambda one: KINDS.index(one.layout.name)):
             known = by_size.get(one.target_bytes)
             if known is None or self.weights @ one.read.bytes < self.weights @ known.read.bytes:
@@ -204,7 +205,7 @@ class _Advice:
             run.report.warn([f"no estimate of new files, so old bytes count: {error.message}"])
             return []
 
-    def _sizes(self, search: LayoutSearch, layout: Layout, target_bytes: int) -> list[GroupSize]:
+    def _sizes(self, search: LayoutSearch, layout: RowLayout, target_bytes: int) -> list[GroupSize]:
         planned = search.planned_sizes(target_bytes)
         largest = sorted(range(len(planned)), key=lambda at: -planned[at].bytes)[:_ESTIMATED_GROUPS]
         known: dict[int, GroupSize] = {}
@@ -231,11 +232,11 @@ class _Advice:
 
     # ---- what is said
 
-    def _gain(self, before: Read, after: Outcome) -> Gain:
+    def _gain(self, before: Read, after: Prediction) -> Gain:
         cost = self.planned.bytes + after.new_bytes
         return Gain(float(self.weights @ before.bytes), float(self.weights @ after.read.bytes), cost)
 
-    def _advice(self, best: Outcome, gain: Gain) -> str:
+    def _advice(self, best: Prediction, gain: Gain) -> str:
         settings = []
         if best.layout.columns:
             settings.append((keys.SORT_COLUMNS.key, ",".join(best.layout.columns)))
@@ -257,7 +258,7 @@ class _Advice:
         return report
 
     def _show(
-        self, before: Read, outcomes: Sequence[Outcome], best: Outcome | None, *, is_advised: bool = False
+        self, before: Read, outcomes: Sequence[Prediction], best: Prediction | None, *, is_advised: bool = False
     ) -> None:
         read, total = (float(self.weights @ one) for one in (before.files, before.bytes))
         rows = [LayoutRow("as it is", "", None, len(self.slices), round(read, 1), round(total), 0.0, None, False)]
@@ -294,24 +295,24 @@ class _Advice:
             ),
         )
 
-    def _earlier_row(self, one: EarlierClustering) -> EarlierClusteringRow:
-        totals = one.totals(self.weights)
+    def _earlier_row(self, clustering: EarlierClustering) -> EarlierClusteringRow:
+        totals = clustering.totals(self.weights)
         files_before, files_after, bytes_before, bytes_after = totals or (None, None, None, None)
         saved = None
         if bytes_before is not None and bytes_after is not None:
             saved = round(Gain(bytes_before, bytes_after, 0).percent, 1)
         return EarlierClusteringRow(
-            instant=one.instant,
-            layout=one.layout or keys.NO_LAYOUT,
-            columns=", ".join(one.columns),
-            old_files=one.old_files,
-            new_files=one.new_files,
+            instant=clustering.instant,
+            layout=clustering.layout or keys.NO_LAYOUT,
+            columns=", ".join(clustering.columns),
+            old_files=clustering.old_files,
+            new_files=clustering.new_files,
             files_before=None if files_before is None else round(files_before, 1),
             files_after=None if files_after is None else round(files_after, 1),
             before_bytes=None if bytes_before is None else round(bytes_before),
             after_bytes=None if bytes_after is None else round(bytes_after),
             saved_percent=saved,
-            why=one.why or None,
+            why=clustering.why or None,
         )
 
     def _warn(self) -> None:
@@ -320,14 +321,14 @@ class _Advice:
         if unknown:
             first = next(part for one in self.predicates for part in one.unknown)
             report.warn([f"statistics cannot decide {unknown} parts of the predicates, such as: {first}"])
-        without = sorted(self.reader.columns.keys() - indexed_columns(table))
-        if without:
+        if self.reader.from_footers:
+            counts = ", ".join(f"{name} ({files:,} files)" for name, files in sorted(self.reader.from_footers.items()))
             index = "column_stats" if table.metadata is not None else "files,column_stats"
             report.warn(
                 [
-                    f"the table has no column statistics of {', '.join(without)}: footers tell the ranges here, but "
-                    "Spark with Hudi reads every file for these columns until there are statistics (hudi-services "
-                    f"index-bootstrap --index {index})"
+                    f"the metadata table has no statistics of {counts}: footers tell the ranges here, but Spark with "
+                    f"Hudi reads these files whatever a predicate says of the columns (index-bootstrap --index {index} "
+                    "adds statistics)"
                 ]
             )
 
@@ -336,7 +337,7 @@ def _newest_first(slices: Sequence[FileSlice]) -> list[FileSlice]:
     return sorted(slices, key=lambda one: one.base_instant, reverse=True)
 
 
-def _shown(layout: Layout) -> str:
+def _shown(layout: RowLayout) -> str:
     return {keys.NO_LAYOUT: "rows in the order that they have", "ZORDER": "z-order", "HILBERT": "hilbert"}.get(
         layout.name, "linear order"
     )

@@ -24,6 +24,7 @@ from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine, RepeatedTask
 from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
+from hudi_services.jobs.advise import advise
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.options import clustering_keys as keys
@@ -35,6 +36,7 @@ from hudi_services.orphan_files import model as garbage_model
 from hudi_services.runs.config_files import read_properties
 from hudi_services.runs.report import Report, RunState, TableFacts
 from hudi_services.runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -130,6 +132,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         ArchiveRequest(base_path=path, options=options),
         IndexRequest(base_path=path, options=options),
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
+        AdviseRequest(base_path=path, options=options),
         RecoverRequest(base_path=path, options=options),
         *(WriteRequest(base_path=path, options=options, operation=operation) for operation in WriteOperation),
     ]
@@ -320,6 +323,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     begin_metadata_clean(indexed)
     wanted_late = request(indexed, Mode.SCHEDULE_AND_EXECUTE, due, publish_late=True)
     executed = clustering.schedule_and_execute(wanted_late, engine=Repeating())
+    advised = advise(AdviseRequest(base_path=str(indexed), options=options, predicates=((1.0, "ts > 5"),)))
     left = salvage.Planned("1.2.0", folder / "left")
     left.update(left.groups[0][0])
     left_out = left.execute()
@@ -358,6 +362,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("execute", executed),
         ("execute", left_out),
         ("index-lookup", looked_up),
+        ("advise", advised),
         ("write", inserted),
         ("write", appended),
         ("rollback and undo", undone),
