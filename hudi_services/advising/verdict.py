@@ -38,6 +38,8 @@ class Gain:
         """Why a clustering does not pay; "" when it does."""
         if not self.before:
             return "the predicates read no file of the table as it is"
+        if self.saved <= 0:
+            return "a run of the predicates would read no fewer bytes than it does now"
         if self.percent < rule.least_percent:
             saved = f"a run of the predicates would save {self.percent:.0f} % of its bytes"
             return f"{saved}, and {rule.least_percent} % is the least"

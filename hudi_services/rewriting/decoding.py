@@ -46,17 +46,19 @@ class DecodingWriter(GroupWriter):
         # Before the sample: groups are estimated in threads, of which one then decodes while another one parses.
         unsorted = [] if task.sort else group.weighed
         sample = sample_of(group)
-        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else unsorted
+        # The rewrite weighs its rows in the same way, and so cuts them into as many files.
+        pieces = sample.pieces(group) if task.sort else unsorted
         count = min(group.rows, group.files_needed(pieces))
-        even = [(group.rows // count, sum(weight for _, weight in pieces) / count)]
+        stored = sample.stored_bytes(group) if task.sort else sum(weight for _, weight in unsorted)
+        even = [(group.rows // count, stored / count)]
         data = sample.row_bytes * group.rows
         if task.sort:
             peak = sort_peak(task.memory, data, group.rows, files)
         else:
             peak = decoding_peak(task.memory, task.settings.row_group_bytes, data, files)
         spills = bool(task.sort) and sort_bytes(int(data), group.rows) > task.memory.run
-        cuts = even_cuts(sample.pieces(group, count) if task.sort else unsorted, count)
-        return GroupEstimate(group.rows, group.sizes([even] * count), peak, self.decoded, spills, tuple(cuts))
+        sizes, cuts = group.sizes([even] * count), tuple(even_cuts(pieces, count))
+        return GroupEstimate(group.rows, sizes, peak, self.decoded, spills, cuts)
 
     def _weighed(self, sort: ExternalSort) -> list[Piece]:
         group, task = self.group, self.group.task

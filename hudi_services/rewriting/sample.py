@@ -30,9 +30,9 @@ class Sample:
     encoded: dict[LeafPath, float]
     row_bytes: float
 
-    def pieces(self, group: Group, files: int) -> list[Piece]:
-        """Pieces of all rows of the group in the new order, weighed by those of the sample: where `files` are cut."""
-        task = group.task
+    def pieces(self, group: Group) -> list[Piece]:
+        """Pieces of all rows of the group in the new order, weighed by those of the sample."""
+        task, files = group.task, len(group.task.file_ids)
         path = task.storage.full_path(task.partition)
         options = writer_options(group.target, path, task.settings.codec, group.columns.plain_leaves)
         # Of a sample, fewer and longer pieces: what is written of each must tell.
