@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from .predicates import Predicate
 from .sql_clauses import NamedColumns, clause_condition
 
-MOST_PREDICATES = 500
+MOST_PREDICATES = 200
 """Predicates that are looked at: those with the most weight."""
 
 

@@ -19,7 +19,7 @@ from ..advising.workload import most_weighty, predicates_of
 from ..bucket_index.signs import has_rings
 from ..clustering.plan import PlannedClustering, PlanRules, build
 from ..clustering.planned_slices import sized_slices
-from ..errors import ConfigError, HudiServicesError, NothingToDo, UnsupportedTable
+from ..errors import ConfigError, HudiServicesError, NothingToDo
 from ..file_names import new_file_id
 from ..model import FileSlice
 from ..options import clustering_keys as keys
@@ -32,6 +32,7 @@ from ..runs.request import AdviseRequest, ClusteringRequest, Mode
 from ..runs.run import Run
 from ..snapshot import Snapshot
 from ..storage import Storage
+from ..table.support import are_buckets
 from ..table.view import FileGroupId
 from ..units import size_text
 from .clustering_tasks import rewrite_tasks
@@ -43,20 +44,15 @@ _ESTIMATED_GROUPS = 3
 """The groups, the largest ones, of which rows are written to memory to know their new size."""
 _RUNNERS_UP = 2
 """Layouts of each kind that are looked at closely."""
+_IN_BUCKETS = "the file groups are the buckets of an index, so the key of a row decides its file, and no layout can"
 
 
 def advise(request: AdviseRequest, storage: Storage | Snapshot | None = None) -> Report:
     """Give advice in the report. Starts no JVM, and writes nothing.
 
-    Raises ConfigError for predicates that cannot be read, UnsupportedTable for a table whose rows are in buckets, and
-    NothingToDo for a table without rows.
+    Raises ConfigError for predicates that cannot be read, and NothingToDo for a table without rows.
     """
     run = open_supported(request, storage, Report.start(request), reads_rows=True)
-    if has_rings(run.table):
-        raise UnsupportedTable(
-            f"{run.table.storage.root} has consistent hashing: the key of a row decides its file, and no layout can",
-            hint="no clustering lets predicates on other columns read less; leave the table as it is",
-        )
     return _Advice(run).give()
 
 
@@ -74,9 +70,11 @@ class _Advice:
             earlier = earlier_clusterings(self.run.table, predicates, self.reader)
             plan = self.planned
         report.show(EarlierClusteringRow, map(self._earlier_row, earlier))
-        if plan.plan is None:
+        is_bucketed = has_rings(self.run.table) or are_buckets([one.slice for one in self.slices])
+        in_buckets = _IN_BUCKETS if is_bucketed else ""
+        if plan.plan is None or in_buckets:
             self._show(before, [], None)
-            return self._ended(f"do not cluster: {plan.why_empty}")
+            return self._ended(f"do not cluster: {in_buckets or plan.why_empty}")
         with report.phase("sample"):
             search = self._search()
         with report.phase("search"):
@@ -241,14 +239,14 @@ class _Advice:
         if best.layout.columns:
             settings.append((keys.SORT_COLUMNS.key, ",".join(best.layout.columns)))
         settings.append((keys.LAYOUT_STRATEGY.key, best.layout.name))
-        if not self.run.options.is_set(keys.TARGET_FILE_BYTES) and best.target_bytes != keys.TARGET_FILE_BYTES.default:
+        if best.target_bytes != keys.TARGET_FILE_BYTES.default:
             settings.append((keys.TARGET_FILE_BYTES.key, str(best.target_bytes)))
         given = "".join(f" --hoodie-conf {shlex.quote(f'{key}={value}')}" for key, value in settings)
         columns = f" by {', '.join(best.layout.columns)}" if best.layout.columns else ""
         command = f"hudi-services schedule --base-path {shlex.quote(self.run.table.storage.root)}{given}"
         saved = f"a run of the predicates then reads {size_text(round(gain.after))} where it reads "
         saved += f"{size_text(round(gain.before))} ({gain.percent:.0f} % less), and the cost of "
-        saved += f"{size_text(round(gain.cost))} is saved after {gain.executions:,} runs"
+        saved += f"{size_text(round(gain.cost))} is saved after {gain.executions:,} run{'s' * (gain.executions != 1)}"
         return f"cluster, {_shown(best.layout)}{columns}: {saved}; run: {command}, then execute"
 
     def _ended(self, reason: str) -> Report:

@@ -360,3 +360,17 @@ def test_without_the_extra_one_sentence_says_so(small: Path, monkeypatch: pytest
     with pytest.raises(hudi_services.ConfigError, match="the package sqlglot is needed") as error:
         hudi_services.open(small).advise(["n = 3"])
     assert "hudi-services[advise]" in error.value.hint
+
+
+def test_no_layout_helps_a_table_whose_rows_are_in_buckets(tmp_path: Path) -> None:
+    buckets = {**FILTERS, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    table = create(tmp_path / "t", partition_by=None, ordering=None, options=buckets)
+    table.insert(pa.table({"id": [f"k{n}" for n in range(40)], "n": list(range(40))}))
+    advice = table.advise(["n < 3"])
+    assert advice.reason is not None and "the key of a row decides its file" in advice.reason
+    assert [one["layout"] for one in advice.report["tables"]["layouts"]] == ["as it is"]
+
+
+def test_predicates_and_a_log_exclude_each_other(small: Path) -> None:
+    with pytest.raises(hudi_services.ConfigError, match="exclude each other"):
+        hudi_services.open(small).advise(["n = 3"], event_log="log.zstd")
