@@ -3,7 +3,8 @@
 Ten tables with a workload each. `advise` predicts; then each of the four layouts, with the columns and the target size
 that `advise` has for it, is carried out on a copy of the table by this program's own clustering, and Spark plans and
 runs the predicates with data skipping: the number and the bytes of the files of its scan are what was read. `--only
-NAME` measures one workload, `--json FILE` keeps all numbers.
+NAME` measures one workload (or several: a comma list), `--json FILE` keeps all numbers, and `--render FILE` only prints
+the table of docs/advise.md from such a file.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from tests.interop.peer import Peer
 SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
 TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 SORT_COLUMNS, LAYOUT = "hoodie.clustering.plan.strategy.sort.columns", "hoodie.layout.optimize.strategy"
+KINDS = ("NONE", "LINEAR", "ZORDER", "HILBERT")
 WITHIN = 0.10
 TIE = 0.01
 """Layouts that read so little more than the best one count as the best, too."""
@@ -416,7 +418,7 @@ def measure(workload: Workload, peer: Peer, folder: Path) -> dict[str, Any]:
         "layouts": {},
         "seconds": advice.report["seconds"],
     }
-    for kind in ("NONE", "LINEAR", "ZORDER", "HILBERT"):
+    for kind in KINDS:
         of_kind = [one for one in layouts if one["layout"] == kind]
         untried = {"columns": workload.others, "files_read": None, "read_bytes": None, "new_files": None}
         best = min(of_kind, key=lambda one: one["read_bytes"], default=untried)
@@ -442,10 +444,7 @@ def measure(workload: Workload, peer: Peer, folder: Path) -> dict[str, Any]:
             again_advice = clustered.advise(workload.predicates, options=target)
             result["earlier"] = again_advice.report["tables"]["earlier_clusterings"]
         shutil.rmtree(copy)
-    result["chosen"] = min(
-        (one for one in layouts[1:]),
-        key=lambda one: (one["read_bytes"], ("NONE", "LINEAR", "ZORDER", "HILBERT").index(one["layout"])),
-    )["layout"]
+    result["chosen"] = min(layouts[1:], key=lambda one: (one["read_bytes"], KINDS.index(one["layout"])))["layout"]
     shutil.rmtree(path)
     return result
 
@@ -467,17 +466,56 @@ def judged(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def rendered(results: Sequence[dict[str, Any]]) -> str:
+    """The table of the page: for each workload the chosen layout, predicted and measured, and the others."""
+    lines = [
+        "| workload | before | chosen | files, predicted | files, read | MB, predicted | MB, read | off by | best |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for one in results:
+        chosen, as_judged, before = one["layouts"][one["chosen"]], one["judged"], one["before"]
+        columns = f" {chosen['columns']}" if chosen["columns"] else ""
+        lines.append(
+            f"| {one['workload']} | {before['files']:.0f} files, {before['bytes'] / 1e6:.1f} MB | "
+            f"{one['chosen']}{columns} | {chosen['predicted_files']:.1f} | {chosen['files']:.0f} | "
+            f"{chosen['predicted_bytes'] / 1e6:.2f} | {chosen['bytes'] / 1e6:.2f} | "
+            f"{as_judged['files_off']:.1%}, {as_judged['bytes_off']:.1%} | {as_judged['best']} |"
+        )
+    lines += [
+        "",
+        "All four layouts, as predicted → as read (files; MB):",
+        "",
+        "| workload | NONE | LINEAR | ZORDER | HILBERT |",
+        "|---|---|---|---|---|",
+    ]
+    for one in results:
+        cells = [_cell(one["layouts"][kind]) for kind in KINDS]
+        lines.append(f"| {one['workload']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(layout: dict[str, Any]) -> str:
+    files, sizes = layout["predicted_files"], layout["predicted_bytes"]
+    if files is None:
+        return f"not tried → {layout['files']:.0f}; {layout['bytes'] / 1e6:.2f}"
+    return f"{files:.1f} → {layout['files']:.0f}; {sizes / 1e6:.2f} → {layout['bytes'] / 1e6:.2f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", default="")
+    parser.add_argument("--render", default="")
     given = parser.parse_args()
+    if given.render:
+        print(rendered(json.loads(Path(given.render).read_text())))
+        return
     results = []
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer("1.2.0", Path(folder) / "log")
         try:
             for workload in WORKLOADS:
-                if given.only in ("", workload.name) or workload.name in given.only.split(","):
+                if not given.only or workload.name in given.only.split(","):
                     result = measure(workload, peer, Path(folder))
                     result["judged"] = judged(result)
                     results.append(result)
