@@ -24,7 +24,7 @@ from hudi_services.runs.request import Request
 from hudi_services.runs.retries import run_with_retries
 
 from .operator_tables import RECIPES, machine
-from .test_danger import CASES, READS, Case
+from .test_danger import ADVISES, CASES, LOOKS_UP, READS, Case
 
 COMMANDS: dict[str, Any] = get_command(app()).commands  # type: ignore[attr-defined]
 VALUES = {
@@ -53,6 +53,8 @@ VALUES = {
     "--max": "7",
     "--partition": "p",
     "--keys-file": "KEYS",
+    "--executions": "7",
+    "--least-gain": "7",
     "--operation": "bulk_insert",
     "--record-key": "a",
     "--ordering": "b",
@@ -64,6 +66,7 @@ VALUES = {
 OTHER_SEAMS = {
     "--retry": "run_with_retries counts them",
     "--keys-file": "the file is read before there is a request",
+    "--predicates": "the file is read before there is a request",
     "--input": "required: it is in every request",
     "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
@@ -74,7 +77,7 @@ OTHER_SEAMS = {
 }
 """Flags that no field of the request holds, or that cannot be left out, and why that is right."""
 SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
-    option.opts[0] for option in COMMANDS[READS].params if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
+    option.opts[0] for option in COMMANDS[LOOKS_UP].params if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
 }
 MORE_IN_WRITE = {"--table-name", "--spark-master", "--spark-memory"}
 """Flags that say more in `write`: it may create the table, and starts Spark only when it is told to."""
@@ -184,19 +187,23 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
 def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, reads: dict[str, Read]) -> None:
     """The flag changes a field of the request that the job reads, or an option that is in force for it."""
     others = {
-        READS: Case("indexed", ("--keys-file", "KEYS"), acts=False),
+        LOOKS_UP: Case("indexed", ("--keys-file", "KEYS"), acts=False),
+        ADVISES: Case("small-files", ("--predicates", "PREDICATES"), acts=False),
         "rollback": Case("completed-commit", ("--instant", "INSTANT"), acts=True),
         "index-bootstrap": Case("small-files", (), acts=True),
         "index-rescale": Case("indexed", (), acts=True),
     }
     case = others.get(command) or CASES[command]
     table = RECIPES[case.recipe](tmp_path)
+    predicates = tmp_path / "queries.sql"
+    predicates.write_text("ts > 5\n")
 
     def asked(*words: str) -> Read:
         known = {
             "INSTANT": table.instant or "20260101000000000",
             "KEYS": str(table.keys_file),
             "ROWS": str(table.rows_file),
+            "PREDICATES": str(predicates),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:
@@ -205,7 +212,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
 
     common = {"base_path", *COMMON} - {"lock_wait"}
     own = [option for option in options(command) if option.name not in common]
-    assert ("--lock-wait" in {long_name(option) for option in own}) == (command != READS)
+    assert ("--lock-wait" in {long_name(option) for option in own}) == (command not in READS)
     before = asked()
     needed = {
         "--min-age": (),
