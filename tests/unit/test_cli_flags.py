@@ -77,7 +77,9 @@ OTHER_SEAMS = {
 }
 """Flags that no field of the request holds, or that cannot be left out, and why that is right."""
 SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
-    option.opts[0] for option in COMMANDS[LOOKS_UP].params if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
+    option.opts[0]
+    for option in COMMANDS[LOOKS_UP].params
+    if option.name in {"base_path", *COMMON} - {"dry_run", "apply"}
 }
 MORE_IN_WRITE = {"--table-name", "--spark-master", "--spark-memory"}
 """Flags that say more in `write`: it may create the table, and starts Spark only when it is told to."""
