@@ -16,6 +16,7 @@ from ..jobs.services import SERVICES, job_of
 from ..options import Options, file_keys, index_keys
 from ..runs.report import Report
 from ..runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -394,6 +395,25 @@ class Table:
     def bulk_insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit into new file groups; otherwise as `insert`."""
         return self._write(WriteOperation.BULK_INSERT, rows, options)
+
+    def advise(
+        self,
+        predicates: "Sequence[str | tuple[float, str]]" = (),
+        *,
+        event_log: str = "",
+        executions: int = 100,
+        least_percent: int = 10,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Advise for or against a clustering, from the predicates of queries, as `advise`.
+
+        `predicates`: WHERE clauses, each by itself or with its weight before it; or the path or URL of an `event_log`
+        of Spark in their place. A clustering is advised when it saves at least `least_percent` of the bytes that the
+        predicates read, and its cost after `executions` runs of them.
+        """
+        weighed = tuple((1.0, one) if isinstance(one, str) else (float(one[0]), one[1]) for one in predicates)
+        more = {"event_log": event_log, "executions": executions, "least_percent": least_percent}
+        return self._run(AdviseRequest, options, predicates=weighed, **more)
 
     def look_up(
         self,

@@ -180,6 +180,21 @@ COMMANDS = (
         helps={},
     ),
     Command(
+        name="advise",
+        help="""Advise for or against a clustering, from the predicates of your queries.
+
+        Says which layout, columns and file size would let these predicates read least, how many files and bytes each
+        would read, and whether that is worth the rewrite. Looks at statistics and a sample of rows. Only reads, and
+        starts no Spark.
+        """,
+        service="advise",
+        switch="",
+        acts=False,
+        takes=("predicates_file", "executions", "least_percent"),
+        hidden={"dry_run", "apply", "lock_wait"},
+        helps={},
+    ),
+    Command(
         name="rollback",
         help="""Roll back a write that failed.
 

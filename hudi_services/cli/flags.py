@@ -22,7 +22,7 @@ With --apply it does its work. Both together are an error. Without either of the
   rollback, undo                      do their work, on the instant that you name
   index-drop                          does its work, on the index that you name
   recover, validate, orphan-files     only look, and say what they would do
-  index-lookup, doctor                only reads, with any flag
+  index-lookup, doctor, advise        only reads, with any flag
 """
 """For `hudi-services --help`; docs/commands.md says the same."""
 
@@ -184,6 +184,14 @@ class Flags:
         required=True,
         metavar="FILE",
         help="Local text file with one record key on each line.",
+    )
+    predicates_file: str = flag(
+        "--predicates",
+        default="",
+        required=True,
+        metavar="FILE",
+        help="The predicates of your queries: a local text file with one WHERE clause on each line, before it perhaps "
+        "a weight and a tab; or an event log of Spark, also by its URL.",
     )
     abandoned_after: int | None = flag(
         "--abandoned-after",

@@ -1,6 +1,7 @@
 """What flags mean together: the fields of requests that more than one flag gives, by service."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import ConfigError
@@ -77,16 +78,38 @@ def _read_keys(path: str) -> "pa.Array":
     """The keys of a UTF-8 text file with one key on each line; empty lines are skipped."""
     import pyarrow as pa
 
-    check_url(path, "--keys-file")
+    lines = _text_lines("--keys-file", path, "give a text file with one key on each line")
+    return pa.array([line for line in lines if line], pa.string())
+
+
+def _text_lines(name: str, path: str, hint: str) -> list[str]:
+    """The lines of the UTF-8 text file that a flag names. Raises ConfigError."""
+    check_url(path, name)
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")
+            return file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise ConfigError(
-            f"--keys-file {path} cannot be read: {said}", hint="give a text file with one key on each line"
-        ) from None
-    return pa.array([line for line in lines if line], pa.string())
+        raise ConfigError(f"{name} {path} cannot be read: {said}", hint=hint) from None
+
+
+def _of_advise(flags: Flags, given: Given) -> Given:
+    from ..advising.event_log import is_event_log
+    from ..advising.workload import clauses
+
+    path = flags.predicates_file
+    check_url(path, "--predicates")
+    if "://" in path or is_event_log(path, _begin(path)):
+        return {**given, "event_log": path}
+    lines = _text_lines("--predicates", path, "give a text file with one WHERE clause on each line, or an event log")
+    return {**given, "predicates": tuple(clauses(lines, f"--predicates {path}"))}
+
+
+def _begin(path: str) -> bytes:
+    """The first bytes of a file, none of one that cannot be read."""
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(64)
+    return b""
 
 
 def _of_write(flags: Flags, given: Given) -> Given:
@@ -125,6 +148,7 @@ READERS: Mapping[str, Callable[[Flags, Given], Given]] = {
     "orphan-files": _of_orphan_files,
     "index-bootstrap": _of_index,
     "index-lookup": _of_lookup,
+    "advise": _of_advise,
     "write": _of_write,
 }
 """By service: all fields of the request, from those that single flags give. They raise ConfigError."""

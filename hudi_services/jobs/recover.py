@@ -7,13 +7,13 @@ from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, No
 from ..merging.rules import turned_by_upgrade
 from ..options import commit_keys
 from ..recovery.findings import Decision, Finding, find
+from ..recovery.repairs import carry_out
 from ..runs.opening import open_supported
 from ..runs.report import Report, sentence
 from ..runs.report_rows import PendingInstantRow, RepairedInstantRow
 from ..runs.request import RecoverRequest
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage, check_creates
-from .recovering import carry_out
 
 _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
 

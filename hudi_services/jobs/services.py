@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..runs.report import Report
 from ..runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -55,6 +56,7 @@ _SERVICES = (
     Service(RescaleRequest, "index_rescale", is_retried=True),
     Service(IndexDropRequest, "index_drop"),
     Service(LookupRequest, "index_lookup"),
+    Service(AdviseRequest, "advise"),
     Service(RollbackRequest, "rollback"),
     Service(UndoRequest, "undo"),
     Service(RecoverRequest, "recover"),

@@ -35,7 +35,8 @@ class CopyingWriter(GroupWriter):
     def estimate(self) -> GroupEstimate:
         weighed = iter(self.group.weighed)
         sizes = self.group.sizes([[next(weighed) for _ in file] for file in self._files])
-        return GroupEstimate(self.group.rows, sizes, self._peak(), self.decoded, False)
+        rows = tuple(sum(one.rows for one in file) for file in self._files)
+        return GroupEstimate(self.group.rows, sizes, self._peak(), self.decoded, False, rows)
 
     def _peak(self) -> int:
         task, readers = self.group.task, self.group.readers

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
 from ..rows.external_sort import ExternalSort
-from ..rows.file_sizing import Piece, needs_no_cut, weighed
+from ..rows.file_sizing import Piece, even_cuts, needs_no_cut, weighed
 from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
 from ..rows.row_order import SAMPLE_ROWS
 from ..rows.sorting import RowSorter
@@ -44,18 +44,21 @@ class DecodingWriter(GroupWriter):
         if not group.rows:
             return GroupEstimate(0, (), copy_peak(0, files), self.decoded, False)
         # Before the sample: groups are estimated in threads, of which one then decodes while another one parses.
-        weighed = [] if task.sort else group.weighed
+        unsorted = [] if task.sort else group.weighed
         sample = sample_of(group)
-        pieces = [(group.rows, sample.stored_bytes(group))] if task.sort else weighed
+        # The rewrite weighs its rows in the same way, and so cuts them into as many files.
+        pieces = sample.pieces(group) if task.sort else unsorted
         count = min(group.rows, group.files_needed(pieces))
-        even = [(group.rows // count, sum(weight for _, weight in pieces) / count)]
+        stored = sample.stored_bytes(group) if task.sort else sum(weight for _, weight in unsorted)
+        even = [(group.rows // count, stored / count)]
         data = sample.row_bytes * group.rows
         if task.sort:
             peak = sort_peak(task.memory, data, group.rows, files)
         else:
             peak = decoding_peak(task.memory, task.settings.row_group_bytes, data, files)
         spills = bool(task.sort) and sort_bytes(int(data), group.rows) > task.memory.run
-        return GroupEstimate(group.rows, group.sizes([even] * count), peak, self.decoded, spills)
+        sizes, cuts = group.sizes([even] * count), tuple(even_cuts(pieces, count))
+        return GroupEstimate(group.rows, sizes, peak, self.decoded, spills, cuts)
 
     def _weighed(self, sort: ExternalSort) -> list[Piece]:
         group, task = self.group, self.group.task

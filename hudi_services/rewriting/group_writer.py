@@ -28,6 +28,8 @@ class GroupEstimate:
     memory: int
     decoded: str | None
     spilled: bool
+    new_rows: tuple[int, ...] = ()
+    """About how many rows each new file gets, in their order; () where that is not known."""
 
 
 class GroupWriter(ABC):

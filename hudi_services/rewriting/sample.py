@@ -7,11 +7,14 @@ import pyarrow as pa
 
 from ..base_files.file_writer import writer_options
 from ..base_files.slice_outline import LeafPath
-from ..rows.file_sizing import compressed_bytes, shares_of
+from ..rows.external_sort import SortedTable
+from ..rows.file_sizing import Piece, compressed_bytes, shares_of, weighed
 from ..rows.sorting import RowSorter
 from .group import Group
 
 _SAMPLED_ROW_GROUPS = 16
+_PIECES = 4
+"""Pieces that a sample has for four new files, where the rewrite has sixteen for each."""
 _SAMPLED_ROWS = 16_384
 """Rows that are sampled of each row group."""
 
@@ -26,6 +29,16 @@ class Sample:
     table: pa.Table
     encoded: dict[LeafPath, float]
     row_bytes: float
+
+    def pieces(self, group: Group) -> list[Piece]:
+        """Pieces of all rows of the group in the new order, weighed by those of the sample."""
+        task, files = group.task, len(group.task.file_ids)
+        path = task.storage.full_path(task.partition)
+        options = writer_options(group.target, path, task.settings.codec, group.columns.plain_leaves)
+        # Of a sample, fewer and longer pieces: what is written of each must tell.
+        found = weighed([SortedTable(self.table)], self.table.num_rows, max(1, files // _PIECES), options)
+        share = group.rows / max(1, self.table.num_rows)
+        return [(round(rows * share), weight * share) for rows, weight in found]
 
     def stored_bytes(self, group: Group) -> float:
         """About how many bytes all rows of the group have as they will be stored."""

@@ -163,6 +163,48 @@ class SkippingRow(Row, of="skipping"):
     read_after: float
 
 
+class LayoutRow(Row, of="layouts"):
+    """What the predicates would read after a clustering by a layout; the first row is the table as it is."""
+
+    layout: str
+    columns: str
+    target_bytes: int | None
+    new_files: int
+    files_read: float
+    read_bytes: int
+    saved_percent: float
+    pays_after: int | None
+    is_advised: bool
+
+
+class PredicateRow(Row, of="predicates"):
+    """What a predicate reads now, and would read after the clustering that is advised, or saves most."""
+
+    predicate: str
+    weight: float
+    unknown: int
+    files_before: float
+    files_after: float
+    before_bytes: int
+    after_bytes: int
+
+
+class EarlierClusteringRow(Row, of="earlier_clusterings"):
+    """What the predicates read of the old files of a completed clustering, and of its new ones."""
+
+    instant: str
+    layout: str
+    columns: str
+    old_files: int
+    new_files: int
+    files_before: float | None
+    files_after: float | None
+    before_bytes: int | None
+    after_bytes: int | None
+    saved_percent: float | None
+    why: str | None
+
+
 class DroppedGroupRow(Row, of="dropped_groups"):
     """A group of a plan that was left out."""
 

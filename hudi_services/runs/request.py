@@ -377,6 +377,41 @@ class LookupRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdviseRequest(Request):
+    """One run of advise. The options are those with which a clustering would be planned and executed."""
+
+    service = "advise"
+    reads = Phase.CLUSTERING
+
+    predicates: tuple[tuple[float, str], ...] = ()
+    """WHERE clauses, each with its weight."""
+    event_log: str = ""
+    """The path or URL of an event log of Spark, in place of `predicates`."""
+    executions: int = flag(
+        "--executions",
+        default=100,
+        least=1,
+        metavar="N",
+        help="Advise a clustering only when N runs of all predicates save as many bytes as it reads and writes. "
+        "Default: 100.",
+    )
+    least_percent: int = flag(
+        "--least-gain",
+        default=10,
+        least=0,
+        most=100,
+        metavar="PERCENT",
+        help="Advise a clustering only when it saves at least PERCENT of the bytes that the predicates read. "
+        "Default: 10.",
+    )
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        # There is no advice for a clustering that would be refused.
+        return (Operation.SCHEDULE,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest(SparkRequest):
     """One run of a service that has plans. `reads` is the phase of planning."""
 

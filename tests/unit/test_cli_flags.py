@@ -54,6 +54,8 @@ VALUES = {
     "--max": "7",
     "--partition": "p",
     "--keys-file": "KEYS",
+    "--executions": "7",
+    "--least-gain": "7",
     "--operation": "bulk_insert",
     "--record-key": "a",
     "--ordering": "b",
@@ -65,6 +67,7 @@ VALUES = {
 OTHER_SEAMS = {
     "--retry": "run_with_retries counts them",
     "--keys-file": "the file is read before there is a request",
+    "--predicates": "the file is read before there is a request",
     "--input": "required: it is in every request",
     "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
@@ -194,12 +197,15 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
     }
     case = others.get(command) or CASES[command]
     table = RECIPES[case.recipe](tmp_path)
+    predicates = tmp_path / "queries.sql"
+    predicates.write_text("ts > 5\n")
 
     def asked(*words: str) -> Read:
         known = {
             "INSTANT": table.instant or "20260101000000000",
             "KEYS": str(table.keys_file),
             "ROWS": str(table.rows_file),
+            "PREDICATES": str(predicates),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:

@@ -35,6 +35,7 @@ from hudi_services.jobs import (
     validate,
     writing,
 )
+from hudi_services.jobs.advise import advise
 from hudi_services.jobs.doctor import WARNED
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
@@ -47,6 +48,7 @@ from hudi_services.orphan_files import model as garbage_model
 from hudi_services.runs.config_files import read_properties
 from hudi_services.runs.report import Report, RunState, TableFacts
 from hudi_services.runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -144,6 +146,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         ArchiveRequest(base_path=path, options=options),
         IndexRequest(base_path=path, options=options),
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
+        AdviseRequest(base_path=path, options=options),
         RecoverRequest(base_path=path, options=options),
         *(WriteRequest(base_path=path, options=options, operation=operation) for operation in WriteOperation),
     ]
@@ -400,6 +403,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     begin_metadata_clean(indexed)
     wanted_late = request(indexed, Mode.SCHEDULE_AND_EXECUTE, due, publish_late=True)
     executed = clustering.schedule_and_execute(wanted_late, engine=Repeating())
+    advised = advise(AdviseRequest(base_path=str(indexed), options=options, predicates=((1.0, "ts > 5"),)))
     left = salvage.Planned("1.2.0", folder / "left")
     left.update(left.groups[0][0])
     left_out = left.execute()
@@ -440,6 +444,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("execute", left_out),
         ("index-lookup", looked_up),
         ("doctor", doctor.doctor(DoctorRequest(base_path=str(wrong), options=off))),
+        ("advise", advised),
         ("write", inserted),
         ("write", appended),
         ("rollback and undo", undone),

@@ -26,6 +26,7 @@ from hudi_services.jobs import (
     validate,
     writing,
 )
+from hudi_services.jobs.advise import advise
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.options import Option, effects, registry, resolve, value_types
@@ -34,6 +35,7 @@ from hudi_services.options.option import NEVER, Idle, IndexSwitch, KeptProperty,
 from hudi_services.options.registry import KNOWN, OPTIONS, Registry
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -172,6 +174,7 @@ def commands(path: Path, given: dict[str, str]) -> list[tuple[Request, Run]]:
         (OrphanFilesRequest(**common), orphan_files.manage_orphan_files),
         (IndexRequest(**common), lambda one: index_bootstrap(one, engine=engine)),
         (LookupRequest(**common, keys=pa.array(["k"])), index_lookup),
+        (AdviseRequest(**common, predicates=((1.0, "ts > 5"),)), advise),
     ]
     return found
 

@@ -53,7 +53,7 @@ ROWS = [
     {"new_tables"},
     {"keygen"},
     {"clustering", "compaction", "cleaning", "orphan_files", "validation", "indexing", "writing"},
-    {"recovery", "archival", "inputs"},
+    {"recovery", "archival", "inputs", "advising"},
     {"health"},
     {"spark", "processes"},
     {"runs"},
@@ -75,6 +75,7 @@ DOORS = {
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),
+    "sqlglot": ("advising/sql_clauses.py",),
     "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {

@@ -16,6 +16,7 @@ from hudi_services.options import resolve
 from hudi_services.runs.flag import flags_of
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -55,10 +56,11 @@ METHODS: dict[str, type[Request]] = {
     "drop_index": IndexDropRequest,
     "look_up": LookupRequest,
     "doctor": DoctorRequest,
+    "advise": AdviseRequest,
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }
-OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions", "time_limit", "file_groups"}
+OF_CALLS = {"self", "options", "engine", "rows", "keys", "partitions", "time_limit", "file_groups", "predicates"}
 """Arguments that are no field of the request as they are."""
 OTHER_DEFAULTS = {("cluster", "publish_late"): "as the command line, where --publish late is the default"}
 NOT_IN_PYTHON = {

@@ -13,6 +13,7 @@ from hudi_services.errors import UnsupportedTable
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
 from hudi_services.runs.request import (
+    AdviseRequest,
     ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
@@ -194,6 +195,7 @@ def test_requests_name_their_operations() -> None:
         RescaleRequest(**common),
         IndexDropRequest(index="record", **common),
         LookupRequest(keys=None, **common),
+        AdviseRequest(**common),
         OrphanFilesRequest(**common),
         *(kind(instant="1", **common) for kind in (RollbackRequest, UndoRequest)),
         *(WriteRequest(operation=operation, **common) for operation in WriteOperation),

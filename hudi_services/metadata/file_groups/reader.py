@@ -99,7 +99,7 @@ class FileGroupReader:
         return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
 
     def scan(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[Record]:
-        """Records whose key begins with `prefix`, in order; those are decoded that `keep`, and of one version `worth`, accept."""
+        """Records whose key begins with `prefix`, in order, where `keep` takes the key, and `worth` a version."""
         for _, stored in self.stored(prefix, keep, worth):
             if stored.merged is not None:
                 yield stored.merged

@@ -15,12 +15,12 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import HudiServicesError
-from ..recovery.findings import Decision, Finding, decide
 from ..rollback.execution import Rollbacks, pending_rollback
 from ..rollback.requests import BlockInstants
-from ..runs.report import sentence
 from ..snapshot import Snapshot, refresh
 from ..timeline.instant import Action
+from ..urls import message_without_secrets
+from .findings import Decision, Finding, decide
 
 _SECTION_SECONDS = 20.0
 """After this a critical section takes up no other finding: others wait for the lock."""
@@ -39,7 +39,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, finding: Finding, error: HudiServicesError) -> "Outcome":
-        return cls(finding, f"failed: {sentence(error)}", error)
+        return cls(finding, f"failed: {message_without_secrets(' '.join(error.message.split()))}", error)
 
 
 def carry_out(

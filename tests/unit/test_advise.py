@@ -1,0 +1,376 @@
+"""Advice from predicates: no row is skipped, predictions hold after the clustering, logs of real Spark are read."""
+
+import gzip
+import json
+import math
+import sys
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hudi_services
+from hudi_services.advising import event_log, sampled_groups
+from hudi_services.advising.earlier_clusterings import earlier_clusterings
+from hudi_services.advising.file_ranges import SliceRanges, chances_by_ranges
+from hudi_services.advising.predicates import Predicate
+from hudi_services.advising.seen_rows import chances_of_files
+from hudi_services.advising.sql_clauses import NamedColumns, clause_condition
+from hudi_services.cli.app import run
+from hudi_services.schema.column_type import ColumnType, Kind
+
+from .rides import FILTERS, create
+from .tables import open_local
+
+LOGS = Path(__file__).resolve().parents[1] / "fixtures" / "event_logs"
+TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+TEXTS = ["", "a", "ab", "abc", "abd", "b", "B", "z", "ü", "\uffff", "\U0010ffff"]
+
+
+def rows_of_file(random: np.random.Generator, number: int, rows: int) -> pa.Table:
+    """Few values near each other in each file, nulls, NaN, both zeros; some columns have no value at all."""
+    base = int(random.integers(-20, 20))
+    numbers = random.integers(base, base + 6, rows)
+    floats = np.where(random.random(rows) < 0.2, math.nan, numbers / 2)
+    nulls = 1.0 if random.random() < 0.1 else random.choice([0.0, 0.3])
+
+    def nullable(values: object, kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind, mask=random.random(rows) < nulls)
+
+    return pa.table(
+        {
+            "id": [f"{number}-{n}" for n in range(rows)],
+            "n": nullable(numbers, pa.int64()),
+            "x": nullable(floats, pa.float64()),
+            "s": nullable(
+                np.array(TEXTS, object)[random.integers(0, len(TEXTS), rows) // 3 * 2 % len(TEXTS)], pa.string()
+            ),
+            "d": nullable([date(2024, 1, 25) + timedelta(days=int(n)) for n in numbers], pa.date32()),
+            "t": nullable([START + timedelta(hours=int(n)) for n in numbers], pa.timestamp("us", "UTC")),
+            "m": nullable([Decimal(int(n)) / 4 for n in numbers], pa.decimal128(9, 2)),
+            "b": nullable(numbers % 5 == 0, pa.bool_()),
+        }
+    )
+
+
+def literal(random: np.random.Generator, column: str) -> str:
+    n = int(random.integers(-24, 28))
+    if column == "s":
+        return f"'{TEXTS[int(random.integers(0, len(TEXTS)))]}'"
+    return {
+        "n": str(n),
+        "x": f"{n / 2}",
+        "d": f"DATE '{date(2024, 1, 25) + timedelta(days=n)}'",
+        "t": f"TIMESTAMP '{START + timedelta(hours=n):%Y-%m-%d %H:%M:%S}'",
+        "m": f"{n / 4:.2f}",
+        "b": str(n % 2 == 0).lower(),
+    }[column]
+
+
+def clause(random: np.random.Generator, depth: int = 0) -> str:
+    kind = int(random.integers(0, 12 if depth < 3 else 9))
+    column = "nxsdtmb"[int(random.integers(0, 7))]
+    one, two = literal(random, column), literal(random, column)
+    if kind == 9:
+        return f"NOT ({clause(random, depth + 1)})"
+    if kind > 9:
+        return f"({clause(random, depth + 1)} {'AND' if kind == 10 else 'OR'} {clause(random, depth + 1)})"
+    negation = "NOT " if random.random() < 0.3 else ""
+    return [
+        f"{column} {random.choice(['=', '<>', '<', '<=', '>', '>='])!s} {one}",
+        f"{one} {random.choice(['=', '<>', '<', '<=', '>', '>='])!s} {column}",
+        f"{column} {negation}BETWEEN {min(one, two)} AND {max(one, two)}",
+        f"{column} {negation}IN ({one}, {two}, {literal(random, column)})",
+        f"{column} IS {negation}NULL",
+        f"s {negation}LIKE '{random.choice(['a', 'ab', 'z', '', 'ü'])!s}%'",
+        f"s {negation}LIKE 'ab'",
+        f"length(s) {random.choice(['=', '<'])!s} 2",
+        "b" if negation else "NOT b",
+    ][kind]
+
+
+def test_no_file_with_a_row_is_skipped(tmp_path: Path) -> None:
+    """Seeded clauses over files of real statistics, against DuckDB, which orders NaN, nulls and texts as Spark does."""
+    import duckdb
+
+    random = np.random.default_rng(20)
+    table = create(tmp_path / "t", partition_by=None, ordering=None)
+    files = [rows_of_file(random, number, 12) for number in range(12)]
+    for one in files:
+        table.bulk_insert(one)
+    snapshot = open_local(tmp_path / "t")
+    assert snapshot.schema is not None
+    columns = NamedColumns(snapshot.schema.types)
+    reader = SliceRanges(snapshot, {name: snapshot.schema.types[name] for name in "nxsdtmb"})
+    ranged = reader.read(sorted(snapshot.view.live_slices(), key=lambda one: one.base_instant))
+    assert len(ranged) == len(files) and not reader.from_footers
+
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    database.register(
+        "rows", pa.concat_tables(one.append_column("file", pa.array([n] * 12)) for n, one in enumerate(files))
+    )
+    skipped = 0
+    for _ in range(500):
+        text = clause(random)
+        found = {n for (n,) in database.execute(f"SELECT DISTINCT file FROM rows WHERE {text}").fetchall()}
+        chances = chances_by_ranges(Predicate(text, 1.0, clause_condition(text, columns)), ranged)
+        assert set(chances.tolist()) <= {0.0, 1.0}
+        skips = {n for n, chance in enumerate(chances) if not chance}
+        assert not found & skips, (text, found & skips)
+        skipped += len(skips)
+    assert skipped > 1500
+
+
+CLUSTERED = {TARGET: "20000", "hoodie.time.generator.max_expected_clock_skew_ms": "0", **FILTERS}
+CLAUSES = [
+    (2.0, "n BETWEEN 100 AND 180"),
+    (1.0, "s = 'k0077'"),
+    (1.0, "n < 500 AND s > 'k0200'"),
+    (1.0, "upper(s) = 'X'"),
+]
+
+
+def shuffled(folder: Path, files: int = 6, rows: int = 500) -> hudi_services.Table:
+    table = create(folder, partition_by=None, ordering=None)
+    random = np.random.default_rng(7)
+    for number in range(files):
+        n = random.integers(0, 1000, rows)
+        table.bulk_insert(
+            pa.table(
+                {
+                    "id": [f"{number}-{at}" for at in range(rows)],
+                    "n": n,
+                    "s": [f"k{one:04d}" for one in random.integers(0, 300, rows)],
+                    "pad": [f"{one:x}" for one in random.integers(0, 1 << 60, rows)],
+                }
+            )
+        )
+    return table
+
+
+def test_what_is_advised_is_what_the_clustering_gives(tmp_path: Path) -> None:
+    """All rows are in the sample of so small a table: prediction and result are equal. Then there is nothing to do."""
+    table = shuffled(tmp_path / "t")
+    advice = table.advise(CLAUSES, options=CLUSTERED)
+    assert advice.ok and advice.reason is not None and advice.reason.startswith("cluster, "), advice.reason
+    now, *layouts = advice.report["tables"]["layouts"]
+    assert now["files_read"] == 6 * 5.0 and [one["is_advised"] for one in layouts].count(True) == 1
+    assert {one["layout"] for one in layouts} == {"NONE", "LINEAR", "ZORDER", "HILBERT"}
+    assert [one["unknown"] for one in advice.report["tables"]["predicates"]] == [0, 0, 0, 1]
+    assert any("UPPER(s) = 'X'" in warning for warning in advice.warnings)
+    assert advice.report["tables"]["earlier_clusterings"] == []
+    chosen = next(one for one in layouts if one["is_advised"])
+    assert chosen["layout"] in advice.reason or "linear" in advice.reason or "z-order" in advice.reason
+
+    settings = advice.reason.split("--hoodie-conf ")[1:]
+    given = dict(one.split(", then")[0].strip().strip("'").split("=", 1) for one in settings)
+    clustered = hudi_services.open(tmp_path / "t", options={**CLUSTERED, **given}, engine="local")
+    clustered.cluster()
+    again = clustered.advise(CLAUSES, options=CLUSTERED)
+    after = again.report["tables"]["layouts"][0]
+    assert clustered.files().num_rows == chosen["new_files"]
+    assert after["files_read"] == chosen["files_read"]
+    assert after["read_bytes"] == pytest.approx(chosen["read_bytes"], rel=0.1)
+    assert again.reason is not None and again.reason.startswith("do not cluster: "), again.reason
+    (earlier,) = again.report["tables"]["earlier_clusterings"]
+    assert (earlier["old_files"], earlier["files_before"]) == (6, 30.0)
+    assert earlier["files_after"] == after["files_read"] and earlier["saved_percent"] > 10 and earlier["why"] is None
+
+    # Where the old files are gone, nothing is made up.
+    snapshot = open_local(tmp_path / "t")
+    for file in tmp_path.glob("t/*.parquet"):
+        if file.name not in {path.rpartition("/")[2] for path in clustered.files()["path"].to_pylist()}:
+            file.unlink()
+    snapshot = open_local(tmp_path / "t")
+    assert snapshot.schema is not None
+    kind = snapshot.schema.types["n"]
+    condition = clause_condition("n < 5", NamedColumns({"n": kind}))
+    reader = SliceRanges(snapshot, {"n": kind})
+    (gone,) = earlier_clusterings(snapshot, [Predicate("n < 5", 1.0, condition)], reader)
+    assert gone.before is None or gone.totals(np.ones(1)) is not None
+
+
+def test_a_gain_below_the_cost_is_no_advice(tmp_path: Path) -> None:
+    table = shuffled(tmp_path / "t", files=3)
+    wide = table.advise(["n >= 0"], options=CLUSTERED)
+    assert wide.reason is not None and wide.reason.startswith("do not cluster: a run of the predicates would ")
+    few = table.advise(CLAUSES, executions=1, options=CLUSTERED)
+    assert few.reason is not None and "and 1 is the most" in few.reason
+    greedy = table.advise(CLAUSES, least_percent=99, options=CLUSTERED)
+    assert greedy.reason is not None and "99 % is the least" in greedy.reason
+    assert not any(one["is_advised"] for advice in (wide, few, greedy) for one in advice.report["tables"]["layouts"])
+
+
+def test_a_sample_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffled(tmp_path / "t")
+    monkeypatch.setattr(sampled_groups, "LEAST_ROWS", 300)
+    monkeypatch.setattr(sampled_groups, "MOST_FILES", 4)
+    snapshot = open_local(tmp_path / "t")
+    assert snapshot.schema is not None
+    ranged = SliceRanges(snapshot, {"n": snapshot.schema.types["n"]}).read(snapshot.view.live_slices())
+    (group,) = sampled_groups.Sampler(snapshot, ["n"]).draw([ranged])
+    assert group.table.column_names == ["n"] and 200 < group.table.num_rows < 400
+    assert group.rows == pytest.approx(3000, rel=0.05)
+    order = group.order(sampled_groups.RowLayout("LINEAR", ("n",)))
+    assert group.coded["n"].codes[order].tolist() == sorted(group.coded["n"].codes.tolist())
+
+
+def test_rows_that_a_sample_misses_count() -> None:
+    """Files of random rows: each has rare rows, and few are sampled. Files of sorted rows: no other file has them."""
+    random = np.random.default_rng(3)
+    files, rows, share = 20, 5000, 0.02
+    rare = random.random(files * rows) < 0.002
+    sampled = random.random(files * rows) < share
+    seen = (rare & sampled).reshape(files, rows).sum(axis=1)
+    real = int(rare.reshape(files, rows).any(axis=1).sum())
+    predicted = chances_of_files(seen, files * rows, int(sampled.sum()), is_there=True).sum()
+    assert real == files and (seen > 0).sum() < 15 and predicted > 0.8 * real
+    together = np.array([0] * 18 + [1, 30])
+    assert chances_of_files(together, files * rows, int(sampled.sum()), is_there=True).sum() == 2
+    assert chances_of_files(together, files * rows, files * rows, is_there=True).sum() == 2
+    assert not chances_of_files(together, 1000, 100, is_there=False).any()
+
+
+def logged(name: str, path: Path | None = None) -> list[tuple[str, float, list[str]]]:
+    kinds = {
+        "id": ColumnType(Kind.STRING),
+        "region": ColumnType(Kind.STRING),
+        "city": ColumnType(Kind.STRING),
+        "fare": ColumnType(Kind.DOUBLE),
+        "price": ColumnType(Kind.DECIMAL, precision=8, scale=2),
+        "riders": ColumnType(Kind.INT),
+        "is_shared": ColumnType(Kind.BOOLEAN),
+        "day": ColumnType(Kind.DATE),
+        "ts": ColumnType(Kind.TIMESTAMP, unit="micros", utc=True),
+        "note": ColumnType(Kind.STRING),
+    }
+    file = path or LOGS / name
+    root = (LOGS / "table.txt").read_text().strip()
+    found = event_log.logged_predicates(str(file), root, NamedColumns(kinds))
+    return [(one.text, one.weight, one.unknown) for one in found]
+
+
+EXPECTED = [
+    ("GreaterThan(fare,20.5) AND LessThanOrEqual(fare,40.0)", 2.0, 0),
+    ("EqualTo(city,Paris, (Texas))", 1.0, 0),
+    ("Or(In(city, [Oslo,Rome]),LessThan(day,2024-01-03))", 1.0, 0),
+    ("GreaterThanOrEqual(ts,2024-01-02 10:00:00.0) AND LessThan(ts,2024-01-03 00:00:00.5)", 1.0, 0),
+    ("(region#N = north) AND GreaterThanOrEqual(riders,2) AND LessThanOrEqual(riders,3)", 1.0, 0),
+    ("StringStartsWith(city,Os) AND Not(EqualTo(price,12.50))", 1.0, 0),
+    ("IsNull(note)", 1.0, 0),
+    ("Not(EqualTo(riders,3)) AND EqualTo(is_shared,true)", 1.0, 0),
+    # The filter that Spark does not push down: length(city) = 4.
+    ("GreaterThan(riders,1)", 1.0, 1),
+    # The scan of a join, which tells that its key is not null.
+    ("EqualTo(city,Paris, (Texas))", 1.0, 0),
+]
+"""What scripts/make_fixture_event_logs.py has asked Spark for; the scan of another table is not among it."""
+
+
+@pytest.mark.parametrize("name", ["queries.zstd", "queries.lz4"])
+def test_logs_of_real_spark_are_read(name: str, tmp_path: Path) -> None:
+    import re
+
+    found = [(re.sub(r"#\d+", "#N", text), weight, len(unknown)) for text, weight, unknown in logged(name)]
+    assert found == EXPECTED
+    plain = b"".join(event_log._lines(name, (LOGS / name).read_bytes()))
+    (tmp_path / "app-1").write_bytes(plain)
+    (tmp_path / "app-2.gz").write_bytes(gzip.compress(plain))
+    assert logged(name) == logged(name, tmp_path / "app-1") == logged(name, tmp_path / "app-2.gz")
+    # That of an application which still runs ends anywhere in a line.
+    events = [json.loads(line)["Event"] for line in plain.splitlines()]
+    assert any(event.endswith("SQLExecutionStart") for event in events)
+
+
+def test_conditions_of_a_log_skip_what_sql_skips() -> None:
+    """A filter as Spark shows it is the same condition as the clause that it comes from."""
+    from hudi_services.advising.scan_filters import expression_condition, pushed_condition
+
+    columns = NamedColumns({"a": ColumnType(Kind.LONG), "s": ColumnType(Kind.STRING), "d": ColumnType(Kind.DATE)})
+    same = {
+        "GreaterThan(a,5)": "a > 5",
+        "Not(LessThanOrEqual(a,5))": "NOT a <= 5",
+        "In(a, [1,2])": "a IN (1, 2)",
+        "Not(In(a, [1,2]))": "a NOT IN (1, 2)",
+        "Or(And(EqualTo(a,1),IsNull(s)),StringStartsWith(s,x))": "(a = 1 AND s IS NULL) OR s LIKE 'x%'",
+        "EqualTo(s,a (b), c)": "s = 'a (b), c'",
+        "GreaterThanOrEqual(d,2024-01-02)": "d >= DATE'2024-01-02'",
+    }
+    for pushed, sql in same.items():
+        assert pushed_condition(pushed, columns) == clause_condition(sql, columns), pushed
+    same = {
+        "(a#1L > 5)": "a > 5",
+        "NOT (a#1L = 5)": "a <> 5",
+        "isnotnull(s#2)": "s IS NOT NULL",
+        "((a#1L = 1) OR (d#3 < 2024-01-02))": "a = 1 OR d < '2024-01-02'",
+        "a#1L IN (1,2)": "a IN (1, 2)",
+    }
+    for shown, sql in same.items():
+        assert expression_condition(shown, columns) == clause_condition(sql, columns), shown
+    for text in ("StringEndsWith(s,x)", "In(s, [a, b,c])", "EqualTo(zz,1)", "GreaterThan(a,x)", "And(a", ""):
+        predicate = Predicate(text, 1.0, pushed_condition(text, columns))
+        assert predicate.unknown == [text]
+
+
+REFUSALS = {
+    "no file": (None, "cannot be read: No such file"),
+    "no predicate": ("# nothing\n\n", "there is no predicate"),
+    "no SQL": ("n > \n", "is no predicate"),
+    "more than a predicate": ("n > 3 ORDER BY n\n", "is more than a predicate"),
+    "unknown column": ("n > 3\nage = 4\n", "names the column age, which the table does not have"),
+    "no weight": ("often\tn = 3\n", "line 1: 'often' before the tab is no number"),
+    "weight below nothing": ("-2\tn = 3\n", "the weight -2 of the predicate"),
+    "no UTF-8": (b"n = \xff\n", "it is no UTF-8 text"),
+    "log of another table": ('{"Event":"SparkListenerLogStart"}\n', "has no scan of"),
+    "log in snappy": (b"x", "compressed by snappy, which is not read"),
+    "broken log in lz4": (b"LZ4Block\x20", "it ends within a block"),
+    "broken log in zstd": (b"no zstd", "is no event log of Spark that can be read"),
+    "log that is no JSON": ('{"Event":"SparkListenerSQLExecutionStart"\n', "is no event log of Spark that can be read"),
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "t"
+    create(path, partition_by=None, ordering=None).insert(pa.table({"id": ["a", "b"], "n": [1, 2]}))
+    return path
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_cannot_be_read_is_told_in_a_sentence(
+    name: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, said = REFUSALS[name]
+    ending = {"snappy": ".snappy", "lz4": ".lz4", "zstd": ".zstd"}.get(name.rpartition(" ")[2], ".txt")
+    file = tmp_path / f"given{ending}"
+    if content is not None:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    assert run(["advise", "--base-path", str(small), "--predicates", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert said in " ".join(told.split()) and "Traceback" not in told
+
+
+def test_without_the_extra_one_sentence_says_so(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    with pytest.raises(hudi_services.ConfigError, match="the package sqlglot is needed") as error:
+        hudi_services.open(small).advise(["n = 3"])
+    assert "hudi-services[advise]" in error.value.hint
+
+
+def test_no_layout_helps_a_table_whose_rows_are_in_buckets(tmp_path: Path) -> None:
+    buckets = {**FILTERS, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    table = create(tmp_path / "t", partition_by=None, ordering=None, options=buckets)
+    table.insert(pa.table({"id": [f"k{n}" for n in range(40)], "n": list(range(40))}))
+    advice = table.advise(["n < 3"])
+    assert advice.reason is not None and "the key of a row decides its file" in advice.reason
+    assert [one["layout"] for one in advice.report["tables"]["layouts"]] == ["as it is"]
+
+
+def test_predicates_and_a_log_exclude_each_other(small: Path) -> None:
+    with pytest.raises(hudi_services.ConfigError, match="exclude each other"):
+        hudi_services.open(small).advise(["n = 3"], event_log="log.zstd")
