@@ -21,6 +21,7 @@ def check_last_logs(table: Snapshot, partitions: Iterable[str]) -> None:
                 raise UnsupportedTable(
                     f"{table.storage.full_path(later[-1].path)} is named after its delta commit, as a downgrade leaves "
                     "it, and readers would merge what is written now before it",
-                    hint="nothing was written; execute the pending plans first, and then compact these log files: "
-                    f"hudi-services compact --mode scheduleAndExecute --base-path {table.storage.root}",
+                    hint="nothing was written; execute the pending plans first (compact, execute), and then cluster "
+                    "these log files: hudi-services execute --mode scheduleAndExecute --base-path "
+                    f"{table.storage.root}",
                 )

@@ -21,7 +21,7 @@ _SOON = {
     **EACH_DELTA_COMMIT,
 }
 # Until the plans are executed, Hudi leaves the log files of a pending compaction out; and 0.15.0 fails at log files of
-# later releases, until all are compacted.
+# later releases, until all are clustered.
 _READS_WRONG = {"6_to_8", "6_to_8_to_9", "6_to_9", "8_to_6", "9_to_6"}
 
 
@@ -38,20 +38,21 @@ def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
 
 def _goes_on(peer: Peer, path: Path, story: str, right: Rows) -> None:
     kind = STORIES[story].kind
-    # What Hudi has left out of its metadata table is added.
-    assert ours.run("validate", path, "--apply").code == 0
+    _mend(path, story)
     assert _is_read(peer, path, right) == (story not in _READS_WRONG), story
     if kind == "MERGE_ON_READ":
         ours.run("compact", path).ok()
     ours.execute(path)
-    if peer.version != "0.15.0":
-        _reads(peer, path, story, right)
-    if kind == "MERGE_ON_READ":
-        assert ours.run("compact", path, "--mode", "scheduleAndExecute", options=_SOON).code == 0
+    if peer.version == "0.15.0":
+        # No compaction is due before the next write.
+        ours.run("execute", path, "--mode", "scheduleAndExecute").ok()
     _reads(peer, path, story, right)
 
     table = Told(peer, path, kind, {key: (part, ts, text) for key, part, ts, text in right}, 100)
     table.upsert({"b": range(2), "c": range(2), "f": range(2)})
+    if not story.startswith("9"):
+        # The index has more columns from the first write on, of which the files that are there have no statistics.
+        _mend(path, story, "column_stats", "partition_stats")
     _reads(peer, path, story, table.rows)
     ours.run("execute", path, "--mode", "scheduleAndExecute").ok()
     table.upsert({"a": range(2), "c": range(1)})
@@ -65,6 +66,14 @@ def _goes_on(peer: Peer, path: Path, story: str, right: Rows) -> None:
     _reads(peer, path, story, table.rows)
     table.upsert({"a": range(1), "b": range(1)})
     _reads(peer, path, story, table.rows)
+
+
+def _mend(path: Path, story: str, *only: str) -> None:
+    """Add what Hudi has left out of its metadata table; of these partitions `only`."""
+    found = ours.run("validate", path).report["tables"].get("differences", [])
+    wrong = {one["metadata_partition"] for one in found if one["severity"] == "harmful"}
+    assert wrong <= {*only} or not only, (story, found)
+    assert ours.run("validate", path, "--apply").code == 0
 
 
 def _is_read(peer: Peer, path: Path, right: Rows) -> bool:

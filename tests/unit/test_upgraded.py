@@ -1,8 +1,8 @@
 """Tables that Hudi upgraded or downgraded while plans and a failed write were pending: the rows are right after every
 command, or the command refuses them and writes nothing. tests/interop/upgrades.py has what was done to them.
 
-Readers of Hudi do not read all of them right: 1.0.2 and 1.2.0 leave the log files of a pending compaction out (`6_to_…`),
-and 0.15.0 fails at log files that later releases have written (`8_to_6`, `9_to_6`).
+Readers of Hudi do not read all of them right: 1.0.2 and 1.2.0 leave the log files of a pending compaction out
+(`6_to_…`), and 0.15.0 fails at log files that later releases have written (`8_to_6`, `9_to_6`).
 """
 
 import shutil
@@ -17,7 +17,7 @@ from ..interop.upgrades import STORIES
 from .tables import digest, merged_rows
 from .upgrades import Rows, in_order, right_rows, unpack
 
-_PLANS_END = ("compact", "execute", "compact --mode scheduleAndExecute")
+_PLANS_END = ("compact", "execute", "execute --mode scheduleAndExecute")
 _SOON = {
     "hoodie.clean.commits.retained": "1",
     "hoodie.keep.min.commits": "2",
@@ -94,7 +94,7 @@ def test_rows_stay(made: Path, path: Path, story: str, commands: list[str]) -> N
 @pytest.mark.deep
 @pytest.mark.parametrize("operation", ["upsert", "delete"])
 def test_rows_are_written(made: Path, path: Path, story: str, operation: str, tmp_path: Path) -> None:
-    """Where a new log file would come before older ones, the write is refused until all is compacted."""
+    """Where a new log file would come before older ones, the write is refused until all is clustered."""
     right = right_rows(made, story)
     rows = {
         "id": [key for _, key in _CHANGED],
