@@ -23,6 +23,9 @@ _SOON = {
 # Until the plans are executed, Hudi leaves the log files of a pending compaction out; and 0.15.0 fails at log files of
 # later releases, until all are clustered.
 _READS_WRONG = {"6_to_8", "6_to_8_to_9", "6_to_9", "8_to_6", "9_to_6"}
+# The downgrade from 9 leaves the table without a payload class, and 0.15.0 fails at its own log files, too
+# (NullPointerException).
+_WITHOUT_PAYLOAD_CLASS = {"9_to_6"}
 
 
 @pytest.mark.deep
@@ -47,6 +50,8 @@ def _goes_on(peer: Peer, path: Path, story: str, right: Rows) -> None:
         # No compaction is due before the next write.
         ours.run("execute", path, "--mode", "scheduleAndExecute").ok()
     _reads(peer, path, story, right)
+    if story in _WITHOUT_PAYLOAD_CLASS:
+        return
 
     table = Told(peer, path, kind, {key: (part, ts, text) for key, part, ts, text in right}, 100)
     table.upsert({"b": range(2), "c": range(2), "f": range(2)})
