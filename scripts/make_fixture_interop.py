@@ -12,12 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.interop.peer import Peer
-from tests.interop.pristine import make, pack
-from tests.interop.recipes import VERSIONS
+from tests.interop.pristine import ALL, make, pack
 
 
 def main(releases: list[str]) -> None:
-    for release in releases or VERSIONS:
+    for release in releases or ALL:
         with tempfile.TemporaryDirectory() as folder:
             tables = Path(folder) / "tables"
             peer = Peer(release, Path(folder) / "log", "--small-tables")

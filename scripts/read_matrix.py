@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests import read_matrix  # noqa: E402
-from tests.interop.peer import Peer  # noqa: E402
-from tests.interop.reader_states import KINDS, MERGE_ON_READ, TABLE_VERSIONS, Kind, states  # noqa: E402
+from tests.interop.peer import TABLE_VERSIONS, Peer  # noqa: E402
+from tests.interop.reader_states import KINDS, MERGE_ON_READ, Kind, states  # noqa: E402
 from tests.interop.readers import Read, python_readers  # noqa: E402
 from tests.interop.reading import METADATA_OFF, READ_OPTIMISED  # noqa: E402
 from tests.read_matrix import Row, measure  # noqa: E402

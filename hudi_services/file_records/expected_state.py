@@ -78,7 +78,10 @@ class ExpectedState:
         if file.instant not in self._ledger.writes:
             return Doubt.ARCHIVED
         names = self._ledger.names_of(file.instant)
-        return Doubt.SILENT_COMMIT if names is None else file.name in names
+        if names is None or file.name in names:
+            return Doubt.SILENT_COMMIT if names is None else True
+        # A log file that an upgrade has left is named after the write of its base file. Else a dead task left it.
+        return isinstance(file, LogFile) and self._has_committed_blocks(file, but=file.instant)
 
     @property
     def is_written_to(self) -> bool:
@@ -110,14 +113,17 @@ class ExpectedState:
         return frozenset(bloom_filter_key(*file) for file in there | self._ledger.going | self._missing)
 
     def _is_of_slice(self, file: DataFile) -> bool:
-        """Whether it is a log file whose name has the instant of its slice."""
-        return isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
+        """Whether it is a log file whose name has the instant of its slice; an upgrade leaves such names, too."""
+        if not isinstance(file, LogFile):
+            return False
+        return self._table.log_naming.writer(file) is None or file.instant in self._ledger.begins_slices
 
-    def _has_committed_blocks(self, log: LogFile) -> bool | Doubt:
-        """Whether a log file has blocks of completed writes, or of completed rollbacks, which cancel others."""
+    def _has_committed_blocks(self, log: LogFile, but: str = "") -> bool | Doubt:
+        """Whether a log file has blocks of completed writes, or of completed rollbacks, which cancel others; `but` is
+        the time of a write that does not count."""
         try:
             instants = {block.instant for block in stored_blocks(self._table.storage, log)}
         except (CorruptFile, NotFound):
             return Doubt.LOG_OF_SLICE
         cancels, is_committed = self._ledger.cancels, self._ledger.facts.is_committed
-        return any(one in cancels or is_committed(one) for one in instants if one is not None)
+        return any(one in cancels or is_committed(one) for one in instants if one is not None and one != but)

@@ -54,7 +54,7 @@ def _counts(config: TableConfig, timeline: Timeline) -> Callable[[str], bool]:
     # Only here: tables without log files start without the code that merges them.
     from ..merging.counted_instants import counted_instants
 
-    return counted_instants(config, timeline)
+    return counted_instants(timeline)
 
 
 def _every_block(instant: str) -> bool:

@@ -51,6 +51,7 @@ from ..timeline.instant import Action, State
 from ..writing.assignment import Assigned, DuplicatePolicy
 from ..writing.buckets import check_groups
 from ..writing.inserted_files import Written
+from ..writing.last_logs import check_last_logs
 from ..writing.row_store import Place
 from ..writing.sizing import (
     Bucket,
@@ -102,11 +103,9 @@ class WriteRun:
         """The table after the commit; None where only another look would tell."""
 
     def refuse_groups(self) -> None:
-        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to what no index takes.
-
-        Raises ConfigError for a record index of another kind than the table's, ConflictError where file groups of a
-        pending plan would be replaced.
-        """
+        """Raise UnsupportedTable where the rows cannot be written (other buckets, what no index takes, what is merged
+        before older rows), ConfigError for a record index of another kind than the table's, ConflictError where file
+        groups of a pending plan would be replaced."""
         table, shards = self._table, record_shards(self._table)
         write_index(self._wanted.options, table.config, shards)
         if shards is not None:
@@ -116,6 +115,7 @@ class WriteRun:
         check_rings(table, self._wanted, has_index=self._rings is not None)
         if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
             self._indexes.refuse_log_files(table)
+            check_last_logs(table, self._partitions(table, everywhere=self._looks_everywhere()))
         self._replaced(table)
         looks = self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION)
         if looks and self._rings is None:

@@ -44,7 +44,7 @@ class MergedSlices:
         cls, storage: Storage, config: TableConfig, timeline: Timeline, history: KnownHistory, sources: SourceFolder
     ) -> "MergedSlices":
         """The source for a table that is opened."""
-        counts = counted_instants(config, timeline)
+        counts = counted_instants(timeline)
         try:
             return cls(storage, merge_rule(config), counts, history=history, sources=sources)
         except UnsupportedTable as e:

@@ -120,7 +120,7 @@ class FileJudge:
         if names is None:
             return ReasonToStay.UNREADABLE_COMMIT
         # Change-data files stay, also those of repeated tasks.
-        if file.name in names or (isinstance(file, LogFile) and file.suffix == CHANGE_DATA):
+        if self._is_committed(file) or (isinstance(file, LogFile) and file.suffix == CHANGE_DATA):
             return None
         return OrphanKind.STRAY if self._table.metadata is not None else ReasonToStay.SUSPICIOUS
 
@@ -190,7 +190,8 @@ class FileJudge:
         return file.name in self._listing[1]
 
     def _is_committed(self, file: DataFile) -> bool:
-        names = self._ledger.names_of(file.instant)
+        # An upgrade leaves log files with the time of their slice in the name: the commits of other times name them.
+        names = self._written_logs if isinstance(file, LogFile) else self._ledger.names_of(file.instant)
         return names is not None and file.name in names
 
     def _is_log_of_slice(self, file: DataFile) -> bool:

@@ -38,12 +38,14 @@ class DatedFacts(TimelineFacts):
     def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
         self._archived = ArchivedTimes(timeline.storage, timeline.history)
+        self._is_dated = timeline.layout.completion_times
 
     def completion_time(self, instant: str) -> str | None:
         known = super().completion_time(instant)
         if known is not None or not self.is_committed(instant):
             return known
-        return self._archived.completion_time(instant)
+        # As for Hudi, which has no other time of archived instants of the older layout (CompletionTimeQueryViewV1).
+        return self._archived.completion_time(instant) if self._is_dated else instant
 
 
 class AssumedFacts(DatedFacts):

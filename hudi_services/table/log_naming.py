@@ -127,7 +127,13 @@ class BySlice(LogNaming):
     marker_kind = "APPEND"
 
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
-        return log.instant
+        if log.instant in slices:
+            return log.instant
+        # A downgrade leaves log files that are named after their delta commits. Hudi 1.x reads them so, 0.15 without
+        # the base file.
+        completed = completion_time(log.instant)
+        older = 0 if completed is None else bisect_right(slices, completed)
+        return slices[older - 1] if older else log.instant
 
     def instant_for(self, slice_instant: Callable[[], str], delta: str) -> str:
         return slice_instant()

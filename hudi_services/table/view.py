@@ -230,7 +230,11 @@ def slices_of(
                 begun[base.file_id].add(base.instant)
             continue
         log = parse_log_file(partition, name, size)
-        if log and (all_files or log.suffix != CHANGE_DATA) and naming.counts(log, facts.is_committed):
+        if log is None or (log.suffix == CHANGE_DATA and not all_files):
+            continue
+        # Version 6 names log files after the compaction that has begun their slice, and an upgrade leaves them so.
+        is_of_plan = compacting is not None and compacting.get((partition, log.file_id)) == log.instant
+        if is_of_plan or naming.counts(log, facts.is_committed):
             logs[log.file_id].append(log)
     found = sorted(bases.keys() | logs.keys())
     for file_id in found:

@@ -5,9 +5,11 @@ See `lsm_archive` for the files. Source: ArchivedTimelineLoaderV2 of Apache Hudi
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from ..codecs import avro
 from ..codecs.commit_metadata import decode_commit_avro
 from ..codecs.rollback_plan import RollbackMetadata, decode_rollback_metadata
 from ..errors import CorruptFile
@@ -29,8 +31,16 @@ def is_archived(storage: Storage, config: TableConfig) -> bool:
     return bool(files)
 
 
+_BARE_RELEASE = "1.0.2"
+"""The release that leaves out containers (LegacyArchivedMetaEntryReader)."""
+
+
 class ArchivedTimes:
-    """Looks up completion times, reading each archive file at most once and only when it may hold the instant."""
+    """Looks up completion times, reading each archive file at most once, and those first whose names have the instant.
+
+    The names cannot be relied upon: when Hudi upgrades a table from version 6, it names the files after their first and
+    last row, and the rows stand in the order of the old archive's files, newest first (LegacyArchivedMetaEntryReader).
+    """
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._archive = LsmArchive(storage, folder)
@@ -38,12 +48,11 @@ class ArchivedTimes:
 
     def completion_time(self, ts: str) -> str | None:
         """The completion time of the archived instant of `ts`, None when no archive file has it. Raises CorruptFile."""
-        for name in self._archive.files:
-            file = parse_lsm_file(name)
-            if file is not None and file.overlaps(ts, ts):
-                found = self._load(name).get(ts)
-                if found is not None:
-                    return found
+        files = [file for file in map(parse_lsm_file, self._archive.files) if file is not None]
+        for file in sorted(files, key=lambda one: not one.overlaps(ts, ts)):
+            found = self._load(file.name).get(ts)
+            if found is not None:
+                return found
         return None
 
     def _load(self, name: str) -> dict[str, str]:
@@ -104,20 +113,31 @@ def _decoders(file_ids: frozenset[str], path: str) -> Callable[[ArchivedAction],
     """The decoder of an entry's metadata: for rollbacks, and for completed writes when there are `file_ids`."""
 
     def of_rollback(result: bytes) -> RollbackMetadata:
-        return decode_rollback_metadata(result, path)
+        return decode_rollback_metadata(_contained(result, "HoodieRollbackMetadata", path), path)
 
-    def of_write(result: bytes) -> frozenset[str]:
-        return file_ids & _file_ids(result, path)
+    def of_write(record: str, result: bytes) -> frozenset[str]:
+        return file_ids & _file_ids(result, record, path)
 
     def of_entry(entry: ArchivedAction) -> _Decoder | None:
         if entry.action == Action.ROLLBACK.value:
             return of_rollback
-        return of_write if file_ids and entry.is_completed_write else None
+        if not file_ids or not entry.is_completed_write:
+            return None
+        replaces = entry.action == Action.REPLACE_COMMIT.value
+        return partial(of_write, "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata")
 
     return of_entry
 
 
-def _file_ids(data: bytes, path: str) -> set[str]:
-    commit = decode_commit_avro(data, path)
+def _contained(data: bytes, record: str, path: str) -> bytes:
+    """What an archive has of an instant, as a container: 1.0.2 leaves the container out when it upgrades a table."""
+    if not data or data.startswith(avro.MAGIC):
+        return data
+    schema = avro.load_schema(record, _BARE_RELEASE)
+    return avro.write_container(schema, avro.read_datum(schema, data, path))
+
+
+def _file_ids(data: bytes, record: str, path: str) -> set[str]:
+    commit = decode_commit_avro(_contained(data, record, path), path)
     written = {stat.file_id for stats in commit.stats.values() for stat in stats}
     return written.union(*(commit.replaced or {}).values())

@@ -23,9 +23,10 @@ class Instant(NamedTuple):
 
 
 def timeline(path: Path) -> Path:
-    """The folder of the active timeline."""
-    folder = path / ".hoodie/timeline"
-    return folder if folder.exists() else path / ".hoodie"
+    """The folder of the active timeline. A downgrade leaves the one of the newer layout, too, without instants."""
+    old, new = path / ".hoodie", path / ".hoodie/timeline"
+    is_old = not new.exists() or any(_INSTANT.match(file.name) for file in old.iterdir())
+    return old if is_old else new
 
 
 def completed(path: Path) -> list[Instant]:

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_services.versions import VERSIONS, TableVersion
+
 from .recipes import PARTITIONED_INDEX, SMALL_FILTERS, WRITE_DEFAULTS
 
 META_COLUMNS = (
@@ -33,6 +35,8 @@ _PROPERTIES_TO_PASS = {
 }
 
 
+TABLE_VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
+"""The version of the tables that each release writes."""
 EACH_DELTA_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
@@ -60,6 +64,11 @@ class Peer:
             text=True,
         )
         self._reply()
+
+    @property
+    def table_version(self) -> TableVersion:
+        """That of the tables which it writes."""
+        return VERSIONS[TABLE_VERSIONS[self.version]]
 
     def close(self) -> None:
         """End the JVM, by force when it does not go by itself."""

@@ -18,8 +18,13 @@ from . import layout
 from .peer import Peer
 from .readers import same_rows
 from .reading import METADATA_OFF, METADATA_ON, Reading
-from .recipes import RECIPES
+from .recipes import RECIPES, VERSIONS
 
+NAMED = ("1.1.1",)
+"""Releases for the tests alone whose marker `releases` names them, all of them deep."""
+ALL = (*VERSIONS, *NAMED)
+MAKES_AS = {"1.1.1": "1.2.0"}
+"""The release with the same table version, whose recipes another one makes, too."""
 FOLDER = Path(__file__).parents[1] / "fixtures" / "interop"
 COMMAND = "python scripts/make_fixture_interop.py"
 _DIGEST = "recipes"
@@ -68,11 +73,14 @@ class Pristine:
         return layout.by_partition(copy, json.loads((self._folder / recipe / "live.json").read_text()))
 
 
+def recipes_of(release: str) -> list[str]:
+    """The tables that the release has made."""
+    return [name for name, recipe in RECIPES.items() if MAKES_AS.get(release, release) in recipe.releases]
+
+
 def make(peer: Peer, folder: Path) -> None:
     """Write all tables of the release into `folder`, and what Hudi reads of them."""
-    for name, recipe in RECIPES.items():
-        if peer.version not in recipe.releases:
-            continue
+    for name in recipes_of(peer.version):
         path = folder / name / "table"
         path.parent.mkdir(parents=True)
         peer.make(name, path)

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from . import layout, ours
-from .peer import EACH_DELTA_COMMIT, Peer
+from .peer import EACH_DELTA_COMMIT, TABLE_VERSIONS, Peer
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
 
 FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
-TABLE_VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 _WRITE = "hoodie.datasource.write."
 _DEFINITION = {
     "hoodie.table.name": "trips",

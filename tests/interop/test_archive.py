@@ -13,7 +13,6 @@ import hudi_services
 from hudi_services.jobs import archive as job
 from hudi_services.options import resolve
 from hudi_services.runs.request import ArchiveRequest
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed
 from ..unit.tables import open_local
@@ -52,7 +51,7 @@ class Life:
 
     def __init__(self, peer: Peer, path: Path, kind: str, *, metadata: bool) -> None:
         self.peer, self.path, self.metadata = peer, path, metadata
-        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version
         self._options = {
             **WRITE_DEFAULTS,
             **SMALL_FILTERS,

@@ -14,6 +14,7 @@ from hudi_services.model import FileSlice
 from ..unit.bootstrapped import Bootstrapped, Row, ordered, plain
 from ..unit.tables import open_local
 from .peer import Peer
+from .pristine import ALL, MAKES_AS
 from .reading import METADATA_OFF, METADATA_ON
 
 _ONE_LOG = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -24,10 +25,11 @@ _SELECTED = "hoodie.clustering.plan.strategy.partition.selected"
 @pytest.fixture(params=["b_cow_hive", "b_mor_flat"])
 def made(version: str, request: pytest.FixtureRequest) -> Iterator[Bootstrapped]:
     """The table where it was made: Hudi finds the sources by the URLs in its index alone."""
-    folder = Path("/tmp/hudi_bootstrap") / f"{version}-{request.param}"
+    release = MAKES_AS.get(version, version)
+    folder = Path("/tmp/hudi_bootstrap") / f"{release}-{request.param}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    yield Bootstrapped(version, request.param, folder)
+    yield Bootstrapped(release, request.param, folder)
     shutil.rmtree(folder)
 
 
@@ -44,6 +46,7 @@ def rows_of(peer: Peer, path: Path) -> list[Row]:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 def test_in_turns(peer: Peer, made: Bootstrapped) -> None:
     path, rows = made.path, {row["id"]: row for row in made.rows}
     table = hudi_services.open(path, engine="local", options=made.allowed)

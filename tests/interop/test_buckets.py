@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.errors import UnsupportedTable
-from hudi_services.versions import VERSIONS
 from hudi_services.writing.buckets import Buckets
 
 from .peer import Peer
@@ -45,7 +44,7 @@ def _keys(seed: int, fields: list[str], *, named: bool) -> list[str]:
     ],
 )
 def test_the_bucket_of_every_key(peer: Peer, fields: list[str], hashed: list[str], named: bool) -> None:
-    version = next(one for one in VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version
     chosen = hashed or fields
     buckets = Buckets(997, tuple(fields), frozenset(chosen), version.bucket_hash_splits_keys)
     keys = _keys(len(fields), fields, named=named)

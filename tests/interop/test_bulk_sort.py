@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
@@ -53,7 +52,7 @@ def _stored(path: Path) -> dict[str, list[str]]:
 
 
 def test_rows_in_the_order_of_hudi(peer: Peer, tmp_path: Path) -> None:
-    version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version.number
     pq.write_table(_rows(), tmp_path / "rows.parquet")
     for case, more in CASES.items():
         if peer.version == "0.15.0" and "suffix" in " ".join(more):

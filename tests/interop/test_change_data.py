@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.change_reader import Change, Row
 from ..unit.tables import open_local
 from ..unit.test_change_logs import CAPTURED, MODE, MODES, difference
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import ALL
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS
 
@@ -49,7 +49,7 @@ class Turns:
 
     def __init__(self, peer: Peer, path: Path, kind: str, mode: str) -> None:
         self.peer, self.path = peer, path
-        version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version.number
         self.options = {CAPTURED: "true", MODE: mode, **(_PAYLOAD if version == 6 else {})}
         self.table = hudi_services.create(
             path,
@@ -111,6 +111,7 @@ def _image(text: str | None) -> Row | None:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_changes_in_turns(peer: Peer, tmp_path: Path, kind: str, mode: str) -> None:
@@ -149,6 +150,7 @@ def test_changes_in_turns(peer: Peer, tmp_path: Path, kind: str, mode: str) -> N
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_tables_are_made_as_by_hudi(peer: Peer, tmp_path: Path, kind: str) -> None:
     """A first write by Hudi to our empty table keeps what we stored of change data capture."""

@@ -12,8 +12,8 @@ from hudi_services.options.clustering_keys import BUCKET_EXECUTIONS
 
 from ..unit.tables import open_local
 from ..unit.test_consistent_hashing import buckets_are_right
-from .conftest import ALL
 from .peer import Peer
+from .pristine import ALL
 from .reading import METADATA_OFF, METADATA_ON
 
 _WRITE = "hoodie.datasource.write."

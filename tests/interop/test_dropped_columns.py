@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.tables import open_local
 from ..unit.test_dropped_columns import DROPPED
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import ALL
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS
 
@@ -36,7 +36,7 @@ def rows(numbers: Sequence[int], text: str, ts: int) -> pa.Table:
 class Turns:
     def __init__(self, peer: Peer, path: Path, kind: str, *, hive_style: bool) -> None:
         self.peer, self.path = peer, path
-        version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version.number
         known = {DROPPED: "true", f"{_WRITE}hive_style_partitioning": str(hive_style).lower()}
         self.table = hudi_services.create(
             path,
@@ -82,6 +82,7 @@ class Turns:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 @pytest.mark.parametrize("hive_style", [True, False])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_in_turns(peer: Peer, tmp_path: Path, kind: str, hive_style: bool) -> None:

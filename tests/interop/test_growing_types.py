@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.tables import merged_rows
 from .peer import EACH_DELTA_COMMIT, Peer
@@ -41,7 +40,7 @@ class Turns:
         self.rows: dict[int, Row] = {}
         self._random = np.random.default_rng(seed)
         self._kind = kind
-        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version
         generator = "SIMPLE" if partitioned else "NON_PARTITION"
         self._known = {
             "hoodie.table.name": "rides",

@@ -14,10 +14,9 @@ from . import layout
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
-from .pristine import Pristine
+from .pristine import ALL, Pristine, recipes_of
 from .readers import same_rows
 from .reading import METADATA_OFF, METADATA_ON
-from .recipes import RECIPES
 
 _ROWS = pa.table({"id": ["a", "b", "c"], "x": pa.array([0.0, math.nan, None]), "y": pa.array([1, 2, 3], pa.int32())})
 
@@ -44,11 +43,11 @@ def test_a_difference_is_found(fault: str, rows: pa.Table) -> None:
     assert same_rows(_ROWS, rows), fault
 
 
+@pytest.mark.releases(*ALL)
 @pytest.mark.deep
 def test_hudi_reads_what_it_read_then(peer: Peer, known: Pristine, table: Tables) -> None:
     """The tables of all recipes, from a fixture, in another folder and long after."""
-    recipes = [name for name, recipe in RECIPES.items() if peer.version in recipe.releases]
-    for name in recipes:
+    for name in recipes_of(peer.version):
         path, rows = table(name), known.rows(name)
         assert same_rows(rows, peer.rows(path, METADATA_ON), ignore=()) == [], name
         assert same_rows(rows, peer.rows(path, METADATA_OFF), ignore=()) == [], name

@@ -5,8 +5,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
-
 from ..spark.killed_build import build_killed_twice
 from ..unit.rides import FILTERS, create
 from ..unit.test_upserts import rows
@@ -135,7 +133,7 @@ def test_a_bootstrap_that_was_killed_twice(peer: Peer, table: Tables, tmp_path: 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.deep)])
 def test_hudi_finds_the_row_that_stays(peer: Peer, kind: str, tmp_path: Path) -> None:
     """Of a key in two partitions we delete one row, by an index of partitions: Hudi's writers find the other one."""
-    version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version.number
     path = tmp_path / "rides"
     table = create(path, table_version=version, table_type=kind)
     by_partition = {**FILTERS, **WRITE_DEFAULTS, "hoodie.index.type": "SIMPLE"}

@@ -12,7 +12,6 @@ import hudi_services
 from hudi_services.jobs.writing import write_files
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.tables import open_local
 from .peer import META_COLUMNS, Peer
@@ -54,7 +53,7 @@ def gregorian(peer: Peer) -> Iterator[None]:
 @pytest.mark.parametrize("recipe", [*_WITHOUT_LOCAL_TIMES, "spark-3.5.9", "parquet-java"])
 @pytest.mark.cases(lambda recipe, release: recipe in _WITHOUT_LOCAL_TIMES or release == "1.2.0")
 def test_hudi_and_we_make_the_same_table_of_a_file(peer: Peer, recipe: str, tmp_path: Path) -> None:
-    version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version
     file, theirs, ours = _FIXTURES / f"{recipe}.parquet", tmp_path / "theirs", tmp_path / "ours"
     options = {**_OPTIONS, f"{_WRITE}operation": "upsert"}
     peer.eval(_BY_HUDI, file=str(file), options=options, path=str(theirs))

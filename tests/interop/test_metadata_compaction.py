@@ -9,7 +9,6 @@ import hudi_services
 from hudi_services.jobs import writing
 from hudi_services.options import resolve
 from hudi_services.runs.request import WriteOperation, WriteRequest
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed
 from . import layout, ours
@@ -133,7 +132,7 @@ def test_hudi_completes_what_a_kill_left(peer: Peer, known: Pristine, table: Tab
 @pytest.mark.releases("0.15.0", "1.2.0")
 def test_cleaned_by_us(peer: Peer, tmp_path: Path) -> None:
     """Hudi reads what our cleans leave, completes the clean of a process that was killed, and goes on."""
-    version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version.number
     path = tmp_path / "rides"
     options = {**SMALL_FILTERS, **_FEW, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
     table = hudi_services.create(path, table_version=version, options={**options, **RIDES}, engine="local")

@@ -16,15 +16,14 @@ from hudi_services.metadata_updates.metadata_form import NewStatistics
 from hudi_services.schema.table_schema import TableSchema
 from hudi_services.storage import Storage
 from hudi_services.stores import open_storage
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed
 from ..unit.metadata_tables import open_metadata
 from ..unit.tables import open_local
 from . import ours
-from .conftest import ALL
 from .mdt_check import check_metadata
 from .peer import Peer, index_definitions
+from .pristine import ALL
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import NESTED, SCALARS, SMALL_FILTERS, TRIP, WRITE_DEFAULTS, Columns
 
@@ -86,7 +85,7 @@ def _write(
 def _create(
     peer: Peer, path: Path, options: Mapping[str, str], schema: TableSchema, statistics: NewStatistics | None = None
 ) -> None:
-    version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version
     hudi_services.create(path, table_version=version.number, options=options, engine="local")
     _create_metadata(open_storage(str(path)), path, schema, statistics)
 
@@ -231,7 +230,7 @@ def _is_true(peer: Peer, path: Path, rows: int) -> None:
 def test_hudi_writes_after_a_killed_creation(peer: Peer, tmp_path: Path) -> None:
     """It makes the metadata table itself."""
     path, options = tmp_path / "table", _options({})
-    version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version
     hudi_services.create(path, table_version=version.number, options=options, engine="local")
     storage = _KilledAtTheSwitch(str(path))
     with suppress(Killed):

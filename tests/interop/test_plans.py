@@ -13,7 +13,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
-from .pristine import Pristine
+from .pristine import ALL, Pristine
 from .reading import Reading
 
 
@@ -32,6 +32,7 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
     _is_clustered(peer, path, before, partitions, sort)
 
 
+@pytest.mark.releases(*ALL)
 @pytest.mark.deep("0.15.0-bulk", "1.0.2-bulk", "1.0.2-plain", "1.2.0-bulk")
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("bulk", ())])
 def test_we_execute_the_plan_of_hudi(

@@ -20,6 +20,7 @@ from hudi_services.errors import CheckFailed
 
 from ..unit.tables import open_local
 from .peer import Peer
+from .pristine import ALL
 
 _SETTINGS = {
     "hoodie.schema.on.read.enable": "true",
@@ -283,6 +284,7 @@ def altering(peer: Peer) -> Iterator[Peer]:
 
 
 @pytest.mark.deep
+@pytest.mark.releases(*ALL)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_in_turns(altering: Peer, tmp_path: Path, kind: str, seed: int) -> None:
@@ -292,7 +294,7 @@ def test_in_turns(altering: Peer, tmp_path: Path, kind: str, seed: int) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.releases("1.0.2", "1.1.1", "1.2.0")
 def test_filters_after_a_rename(altering: Peer, tmp_path: Path) -> None:
     """Ranges of partitions go by names: ours hide no rows of older files, and `validate` takes those of Hudi back."""
     peer, path, name = altering, tmp_path / "ranges", f"ranges_{altering.version.replace('.', '_')}"

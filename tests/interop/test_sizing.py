@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
 from .readers import same_values
@@ -88,7 +87,7 @@ def test_files_have_the_sizes_that_are_asked_for(peer: Peer, kind: str, tmp_path
 
     Of merge-on-read tables Hudi fills no slice that has log files: there are no more small ones than Hudi leaves.
     """
-    version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    version = peer.table_version
     our_path, their_path = tmp_path / "ours", tmp_path / "theirs"
     known = {**RIDES, f"{_WRITE}table.type": kind}
     for path in (our_path, their_path):

@@ -25,7 +25,7 @@ def test_rows_stay_beside_two_writers(mode: list[str], version: str, tmp_path: P
 
 
 @pytest.mark.deep
-@pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.releases("1.0.2", "1.1.1", "1.2.0")
 def test_rows_stay_beside_writers_that_do_not_block(version: str, tmp_path: Path) -> None:
     """Two writers append to the same buckets under non-blocking concurrency control, while we compact and cluster."""
     command = [sys.executable, str(_SCRIPT), "--release", version, "--folder", str(tmp_path), "--minutes", "3"]

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.tables import merged_rows
 from ..unit.test_upserts import Model, Rows
@@ -70,7 +69,7 @@ class Life:
         """The instant of each step, and the rows after it."""
         self._folder = folder
         self._random = np.random.default_rng(seed)
-        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version
         self._known = {
             "hoodie.table.name": "rides",
             f"{_WRITE}recordkey.field": "id",

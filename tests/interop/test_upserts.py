@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import EACH_DELTA_COMMIT, Peer
 from .readers import Refused, hudi_rs_rows, same_values
@@ -114,7 +113,7 @@ class Twins:
         self._given = given
         self.shared, self.theirs = folder / "shared", folder / "theirs"
         self._folder = folder
-        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version
         self._known = {
             "hoodie.table.name": "rides",
             f"{_WRITE}recordkey.field": "id",

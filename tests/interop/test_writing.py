@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
 from .readers import hudi_rs_rows, same_values
@@ -114,7 +113,7 @@ class Turns:
     def __init__(self, peer: Peer, path: Path, more: Mapping[str, str]) -> None:
         self.peer = peer
         self.path = path
-        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        version = peer.table_version
         self.options = {
             f"{_WRITE}recordkey.field": "id",
             f"{_WRITE}precombine.field": "ts",

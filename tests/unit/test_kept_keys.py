@@ -81,7 +81,7 @@ def test_too_many_to_look_for(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert table.validate(repair=True).ok and table.validate(strict=True).ok
 
 
-@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("release", ["1.0.2", pytest.param("1.1.1", marks=pytest.mark.deep), "1.2.0"])
 def test_secondary_indexes(release: str, tmp_path: Path) -> None:
     path = Pristine.unpack(release, tmp_path).table("keyed")
     table = hudi_services.open(path, engine="local", options={**FILTERS, "hoodie.clean.automatic": "false"})

@@ -36,7 +36,7 @@ def merged_rows(table: Snapshot, memory: int, *, view: FileSystemView | None = N
 
     The check of merged rows expects the same rows.
     """
-    counts = counted_instants(table.config, table.timeline)
+    counts = counted_instants(table.timeline)
     source = MergedSlices(table.storage, merge_rule(table.config), counts, memory)
     found: list[dict[str, Any]] = []
     for one in (view or listed_view(table)).live_slices():
@@ -123,7 +123,7 @@ def test_blocks_that_are_read_together(
     if name == "torn_tail" or (release == "1.0.2" and name in CUSTOM):
         return
     table = open_local(histories.MadeHistory(release, name, tmp_path).path)
-    source = MergedSlices(table.storage, merge_rule(table.config), counted_instants(table.config, table.timeline))
+    source = MergedSlices(table.storage, merge_rule(table.config), counted_instants(table.timeline))
     for one in listed_view(table).live_slices():
         reader = source.open(one)
         if not isinstance(reader, MergedSlice):
@@ -138,7 +138,7 @@ def test_blocks_that_are_read_together(
 def test_a_released_slice_keeps_no_file(memory: int, tmp_path: Path) -> None:
     """What it has counted stays known, and its rows can be read again."""
     table = open_local(histories.MadeHistory("1.2.0", "default_order", tmp_path).path)
-    counts, before = counted_instants(table.config, table.timeline), _open_files()
+    counts, before = counted_instants(table.timeline), _open_files()
     source = MergedSlices(table.storage, merge_rule(table.config), counts, memory)
     readers = [source.open(one) for one in listed_view(table).live_slices() if one.log_files]
     # As a sorted group does, which reads a sample first: every reader is held until the task ends.
