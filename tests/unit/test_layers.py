@@ -57,7 +57,7 @@ ROWS = [
     {"health"},
     {"spark", "processes"},
     {"runs"},
-    {"ingest"},
+    {"ingest", "metrics"},
     {"jobs"},
     {"cli", "api"},
     {""},
@@ -75,6 +75,8 @@ DOORS = {
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),
+    "prometheus_client": ("metrics/prometheus.py",),
+    "opentelemetry": ("metrics/open_telemetry.py",),
     "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {
