@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MODULES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "opentelemetry.exporter.otlp.proto.grpc")
 EXTRA = "opentelemetry"
 _NAME = "hudi-services"
+_SUCCESS = "SUCCESS"
+"""Of the results of both kinds of exporters."""
 _TIMEOUT = 4
 """Seconds for the metrics, and for the trace."""
 _UNITS = {"seconds": "s", "bytes": "By", "": ""}
@@ -48,12 +50,15 @@ class Collector:
             resource = _resource()
             metrics, spans = self._exporters()
             try:
-                sent = metrics.export(_metrics_data(report, resource), timeout_millis=_TIMEOUT * 1000)
-                traced = spans.export(_spans(report, resource))
+                # Who does not take the metrics in time would not take the trace either.
+                taken = (
+                    metrics.export(_metrics_data(report, resource), timeout_millis=_TIMEOUT * 1000).name == _SUCCESS
+                    and spans.export(_spans(report, resource)).name == _SUCCESS
+                )
             finally:
                 metrics.shutdown()
                 spans.shutdown()
-        if sent.name != "SUCCESS" or traced.name != "SUCCESS":
+        if not taken:
             raise HudiServicesError(said[-1] if said else "the collector did not take it")
 
     def _exporters(self) -> "tuple[MetricExporter, SpanExporter]":

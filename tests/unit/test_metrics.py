@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -277,6 +278,25 @@ def test_a_gateway_that_is_down_changes_nothing(
     assert (document["state"], document["exit_code"], digest(table)) == ("idle", 0, before)
 
 
+def test_a_run_does_not_wait_for_what_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a server that gives a byte now and then, which no timeout of a library ends."""
+    monkeypatch.setattr(sending, "_LONGEST", 0.1)
+    end = threading.Event()
+
+    class Stuck:
+        def __str__(self) -> str:
+            return "there"
+
+        def send(self, report: Report) -> None:
+            end.wait(20)
+
+    report, began = full(), time.monotonic()
+    sending.send(report, Stuck())
+    assert time.monotonic() - began < 10 and not end.is_set()
+    end.set()
+    assert report.warnings == ["the metrics of the run were not sent to there: no answer within 0 s"]
+
+
 def test_a_file_that_cannot_be_written_any_more_changes_nothing(tmp_path: Path) -> None:
     report = Report("clean", "clean", TableFacts("/t", "t")).completed(None)
     sending.send(report, TextFile(str(tmp_path / "gone" / "x.prom")))
@@ -443,13 +463,16 @@ def test_open_telemetry_gets_metrics_and_a_trace(
 
 
 def queries() -> list[str]:
-    """All PromQL of the dashboard, its variables replaced as Grafana does."""
+    """All PromQL of the dashboard, its variables replaced as Grafana does, and that of the page."""
     document = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     found = [target["expr"] for panel in document["panels"] for target in panel.get("targets", ())]
     for one in document["templating"]["list"]:
         if one["type"] == "query":
             found.append(re.fullmatch(r"label_values\((\w+), \w+\)", one["definition"])[1])  # type: ignore[index]
-    return [one.replace("$base_path", ".*") for one in found]
+    page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    alerts = re.findall(r"(?m)^(time\(\) .+) > ", page)
+    assert alerts
+    return [one.replace("$base_path", ".*") for one in [*found, *alerts]]
 
 
 def named_in(expression: Any) -> Iterator[tuple[str, set[str]]]:
