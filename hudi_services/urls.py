@@ -63,6 +63,14 @@ def absolute_path(path: str) -> str:
         ) from None
 
 
+def is_writable_file(path: str) -> bool:
+    """Whether a local file can be written: its folder is there, and it may be replaced. Raises ConfigError as
+    `absolute_path`."""
+    folder = os.path.dirname(absolute_path(path))
+    replaceable = not os.path.exists(path) or os.access(path, os.W_OK)
+    return os.access(folder, os.W_OK) and replaceable and not os.path.isdir(path)
+
+
 def check_url(url: str, what: str = "the URL") -> None:
     """Raise ConfigError for a URL that holds more than a place, which the message does not show, and for a file: URL
     of another host. `what` names the URL in messages."""

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from ..errors import ConfigError
-from ..options import Layer, Options, file_keys, resolve
+from ..options import Layer, Options, file_keys, metrics_keys, resolve
 from ..runs.config_files import conf_layers
 from ..storage import Storage
 from ..stores import open_storage
@@ -36,6 +36,11 @@ def engine_layer(source: str, name: EngineName | None) -> Layer:
     if name not in ("spark", "local", None):
         raise ConfigError(f"engine={name!r} is neither 'spark' nor 'local'")
     return source, {} if name is None else {file_keys.ENGINE.key: name}
+
+
+def metrics_layer(source: str, target: str | None) -> Layer:
+    """The target of metrics as a layer of options, an empty one for None."""
+    return source, {} if target is None else {metrics_keys.METRICS.key: target}
 
 
 def layer_of(source: str, values: OptionValues | None) -> Layer:

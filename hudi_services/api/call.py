@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ..errors import HudiServicesError, PartlyDone
+from ..metrics.sending import exporter_of, send
 from ..runs.report import Report, RunState, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
@@ -17,7 +18,11 @@ R = TypeVar("R", bound=Request)
 
 
 def call(request: R, job: Callable[[R], Report], progress: Progress | None, retries: int = 0) -> Result:
-    """The result of the run. Raises the error that ended it, with the result in `result`; nothing to do is no error."""
+    """The result of the run. Raises the error that ended it, with the result in `result`; nothing to do is no error.
+
+    Raises ConfigError, before the run, where its metrics cannot be sent.
+    """
+    exporter = exporter_of(request.options)
     start = time.perf_counter()
     guarded = _Guarded(progress)
     report = run_with_retries(job, replace(request, progress=guarded), retries, time.sleep)
@@ -25,6 +30,7 @@ def call(request: R, job: Callable[[R], Report], progress: Progress | None, retr
     report.warnings += guarded.warnings
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
+    send(report, exporter)
     result = Result.of(report)
     if report.state not in (RunState.FAILED, RunState.PARTLY_DONE):
         return result

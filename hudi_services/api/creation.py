@@ -31,6 +31,7 @@ def create(
     options: OptionValues | None = None,
     conf_file: str | None = None,
     engine: EngineName | None = None,
+    metrics: str | None = None,
     retries: int = 0,
     progress: Progress | None = None,
 ) -> Table:
@@ -62,6 +63,7 @@ def create(
         options=options,
         conf_file=conf_file,
         engine=engine,
+        metrics=metrics,
         retries=retries,
         progress=progress,
     )

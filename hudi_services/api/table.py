@@ -37,7 +37,16 @@ from ..runs.request import (
 )
 from ..snapshot import Snapshot, open_config, open_snapshot
 from ..stores.options import Value
-from .arguments import EngineName, OptionValues, engine_layer, key_array, layer_of, options_over, storage_at
+from .arguments import (
+    EngineName,
+    OptionValues,
+    engine_layer,
+    key_array,
+    layer_of,
+    metrics_layer,
+    options_over,
+    storage_at,
+)
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call
 from .result import Result
@@ -59,6 +68,7 @@ def open(
     options: OptionValues | None = None,
     conf_file: str | None = None,
     engine: EngineName | None = None,
+    metrics: str | None = None,
     retries: int = 0,
     progress: Progress | None = None,
 ) -> "Table":
@@ -68,6 +78,7 @@ def open(
     keys, as defaults for all methods; below them come `conf_file`, or without one Hudi's own conf files of this
     machine, and then the table's properties. `engine` says what runs the tasks of clusterings, compactions and index
     builds: "spark", which is the default, or "local": processes of this machine, without Java (`hudi.services.engine`).
+    `metrics` says where the metrics of each run go (`hudi.services.metrics`, docs/metrics.md).
     Plans, clusterings, cleans, archivals and index builds are tried `retries` times more when the store, the lock or
     Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many there are.
 
@@ -79,6 +90,7 @@ def open(
         options=options,
         conf_file=conf_file,
         engine=engine,
+        metrics=metrics,
         retries=retries,
         progress=progress,
     )
@@ -100,6 +112,7 @@ class Table:
         options: OptionValues | None,
         conf_file: str | None,
         engine: EngineName | None,
+        metrics: str | None,
         retries: int,
         progress: Progress | None,
     ) -> None:
@@ -107,6 +120,7 @@ class Table:
         self._default_layer = layer_of("options of open()", options)
         self._conf_file = conf_file
         self._engine_layer = engine_layer("engine of open()", engine)
+        self._metrics_layer = metrics_layer("metrics of open()", metrics)
         self._retries = retries
         self._progress = progress
         self._config = open_config(self._storage, SystemClock())
@@ -451,7 +465,8 @@ class Table:
 
     def _options(self, own: OptionValues | None, engine: EngineName | None = None) -> Options:
         of_call = [engine_layer("engine of the call", engine), layer_of("options of the call", own)]
-        return options_over([*of_call, self._engine_layer, self._default_layer], self._conf_file)
+        of_open = [self._engine_layer, self._metrics_layer, self._default_layer]
+        return options_over([*of_call, *of_open], self._conf_file)
 
     def _read(self, body: Callable[[Snapshot], T]) -> T:
         for _ in range(_LOOKS - 1):

@@ -96,7 +96,7 @@ class Command:
     def _layers(self, flags: Flags) -> list[Layer]:
         """The options that the command's flags give, the layer of each flag named after it."""
         named = flags_of(Flags)
-        keys = {name: named[name].keys for name in self.takes if name in named}
+        keys = {name: named[name].keys for name in (*self.takes, *COMMON) if name in named and named[name].keys}
         keys |= {name: (option,) for name, option in self.keys.items()}
         values = {name: getattr(flags, name) for name in keys}
         return [

@@ -6,7 +6,7 @@ One rule says for all commands what changes the table: `RULE`.
 import enum
 from dataclasses import dataclass
 
-from ..options import commit_keys, compaction_keys, creation_keys, file_keys, index_keys, writing_keys
+from ..options import commit_keys, compaction_keys, creation_keys, file_keys, index_keys, metrics_keys, writing_keys
 from ..runs.flag import flag
 from ..runs.request import WriteOperation
 
@@ -292,6 +292,13 @@ class Flags:
         "Prometheus.",
     )
     report_file: str | None = flag("--report", metavar="FILE", help="Also write the JSON report to this file.")
+    metrics: str | None = flag(
+        "--metrics",
+        keys=(metrics_keys.METRICS,),
+        metavar="TARGET",
+        help="Send the metrics of the run to a file FILE.prom, to http://host:port of a push gateway, or by "
+        "OpenTelemetry: otlp, otlp+http://host:port or otlp+grpc://host:port (hudi.services.metrics).",
+    )
     fail_if_idle: bool = flag(
         "--fail-if-idle", default=False, help="Exit with code 3, not 0, when there is nothing to do."
     )
@@ -304,6 +311,6 @@ class Flags:
 
 COMMON = (
     *("dry_run", "apply", "table_name", "props", "hoodie_conf", "conf_file", "lock_wait", "output_format"),
-    *("report_file", "fail_if_idle", "verbose"),
+    *("report_file", "metrics", "fail_if_idle", "verbose"),
 )
 """The flags of every command besides `base_path`, in the order of the help."""

@@ -11,14 +11,17 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
+from ..metrics import prometheus
+from ..metrics.run_metrics import table_metrics
+from ..metrics.sending import Exporter, check_packages, exporter_of, send
 from ..options import Layer, Options, lock_keys, resolve
 from ..runs.ahead import get_ready, java_ahead
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
 from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
-from ..urls import absolute_path, check_url, without_secrets
-from . import prometheus, render, terminal
+from ..urls import check_url, is_writable_file, without_secrets
+from . import render, terminal
 from .flags import Flags, Format
 from .progress import progress_shown
 
@@ -36,16 +39,19 @@ def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
     """
     start = time.perf_counter()
     _log_to_stderr(flags.verbose)
-    report = _run(flags, service, read)
+    report, exporter = _run(flags, service, read)
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
     if report.state is RunState.IDLE and flags.fail_if_idle:
         report.exit_code = _IDLE_EXIT_CODE
+    send(report, exporter)
     return _publish(report, flags)
 
 
-def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
+def _run(flags: Flags, service: tuple[str, str], read: Read) -> tuple[Report, Exporter | None]:
+    """The report, and what sends its metrics, where they are to be sent, and the flags say where."""
+    exporter = None
     with ExitStack() as ahead:
         try:
             _check_report_file(flags.report_file)
@@ -55,15 +61,17 @@ def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
             if flags.output_format is Format.PROMETHEUS:
                 _check_prometheus(service[0])
             request, load = read()
+            exporter = exporter_of(request.options)
             stdin = ahead.enter_context(java_ahead(request))
             job = load()
         except Exception as error:
-            return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
+            return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error), exporter
         get_ready(request, stdin)
         for warning in request.options.warnings:
             terminal.warn(warning)
         with progress_shown() as (progress, on_wait):
-            return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), flags.retry, time.sleep)
+            shown = replace(request, progress=progress, on_wait=on_wait)
+            return run_with_retries(job, shown, flags.retry, time.sleep), exporter
 
 
 def options(flags: Flags, *own: Layer) -> Options:
@@ -92,7 +100,7 @@ def _log_to_stderr(verbose: bool) -> None:
 def _check_prometheus(service: str) -> None:
     if service != "doctor":
         raise ConfigError("--format prometheus is for doctor alone", hint="give table or json")
-    prometheus.check_library()
+    check_packages("--format prometheus", prometheus.MODULES, prometheus.EXTRA)
 
 
 def _check_report_file(path: str | None) -> None:
@@ -100,8 +108,7 @@ def _check_report_file(path: str | None) -> None:
     if path is None:
         return
     check_url(path, "--report")
-    folder = os.path.dirname(absolute_path(path))
-    if os.path.isdir(path) or not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+    if not is_writable_file(path):
         raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 
 
@@ -123,7 +130,7 @@ def _print(report: Report, flags: Flags) -> bool:
     if flags.output_format is Format.JSON:
         text = render.as_json(report, ascii_only=not terminal.is_unicode(sys.stdout))
     elif flags.output_format is Format.PROMETHEUS and report.state is not RunState.FAILED:
-        text = prometheus.as_prometheus(report)
+        text = prometheus.as_text(table_metrics(report))
     elif report.state is not RunState.FAILED or isinstance(report.error, CheckFailed):
         # What a check found is what the operator asked for.
         text = render.as_tables(report, flags.verbose)

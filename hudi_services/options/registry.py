@@ -15,6 +15,7 @@ from . import (
     idle_keys,
     index_keys,
     lock_keys,
+    metrics_keys,
     not_honoured,
     writing_keys,
 )
@@ -37,6 +38,7 @@ SECTIONS = (
     lock_keys.LOCK,
     creation_keys.CREATION,
     writing_keys.WRITING,
+    metrics_keys.METRICS_SECTION,
 )
 """In the order of docs/configuration.md."""
 OPTIONS: tuple[Option[Any], ...] = tuple(chain.from_iterable(section.options for section in SECTIONS))

@@ -99,6 +99,8 @@ class Report:
     """The lists of the service by the class of their rows, see `show`."""
     checks: list[NamedCheck] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    phases_began: dict[str, float] = field(default_factory=dict)
+    """Epoch seconds at which a phase of `seconds` was first entered; sums over tasks have none."""
     requests: dict[str, dict[str, int]] = field(default_factory=dict)
     """Of stores, by who made them and by kind, see `request_counts`."""
     peak_bytes: int | None = None
@@ -121,6 +123,8 @@ class Report:
             request.action,
             TableFacts(without_secrets(request.base_path)),
             instant=request.instant,
+            # Not every service has dry runs.
+            dry_run=getattr(request, "dry_run", False),
             options=request.options,
             phase_of_options=request.phase,
         )
@@ -130,6 +134,7 @@ class Report:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time that the context lasts to `seconds[name]`."""
+        self.phases_began.setdefault(name, time.time())
         with counted(self.seconds, name):
             yield
 

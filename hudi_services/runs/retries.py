@@ -1,6 +1,7 @@
 """Runs a job again when another attempt may succeed."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -38,9 +39,9 @@ def run_with_retries(
 
     An attempt that fails because another process archives or cleans meanwhile does not count, up to a limit. Errors
     become failed reports. Every further attempt takes up the plan that the one before may have left. Its
-    requests are those of all attempts.
+    requests are those of all attempts, and it began with the first one.
     """
-    requests = RequestsOfRun()
+    requests, began = RequestsOfRun(), time.time()
     report = _attempt(job, request)
     for number in range(1, retries + 1):
         if report.error is None or report.state is not RunState.FAILED or not _may_pass(report.error):
@@ -48,7 +49,7 @@ def run_with_retries(
         _log.warning("%s; trying again (%d of %d)", sentence(report.error), number, retries)
         sleep(_PAUSE_SECONDS * number)
         report = _attempt(job, request.again())
-    report.requests = requests.so_far()
+    report.requests, report.began = requests.so_far(), began
     return report
 
 

@@ -63,6 +63,27 @@ def node_program(package: str, version: str, name: str) -> Path:
     return kept(f"{package}-{version}", install) / "node_modules" / ".bin" / name
 
 
+def debian_program(package: str, name: str) -> Path:
+    """The program `name` of a Debian package, unpacked and not installed; it needs no other package.
+
+    Debian has one version of it, so that none is named here.
+    """
+
+    def install(folder: Path) -> None:
+        download = ["sh", "-c", f"cd {folder} && apt-get download {package}"]
+        try:
+            run(download)
+        except RuntimeError:
+            # On a new machine, the lists of packages are not there yet.
+            run(["apt-get", "update"])
+            run(download)
+        (archive,) = folder.glob("*.deb")
+        run(["dpkg-deb", "-x", str(archive), str(folder)])
+        archive.unlink()
+
+    return kept(f"{package}-of-debian", install) / "usr/bin" / name
+
+
 def maven_jars(name: str, digests: Mapping[str, str]) -> Path:
     """The folder of these jars, called `name`: the SHA-256 of each by group:artifact:version."""
 

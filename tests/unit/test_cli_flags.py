@@ -44,6 +44,7 @@ VALUES = {
     "--job-max-processing-time-ms": "77",
     "--lock-wait": "7",
     "--longest-query": "7",
+    "--metrics": "METRICS",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -206,13 +207,14 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             "KEYS": str(table.keys_file),
             "ROWS": str(table.rows_file),
             "PREDICATES": str(predicates),
+            "METRICS": str(tmp_path / "metrics.prom"),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:
             run([command, "--base-path", str(table.path), "--dry-run", *given])
         return reads["done"]
 
-    common = {"base_path", *COMMON} - {"lock_wait"}
+    common = {"base_path", *COMMON} - {"lock_wait", "metrics"}
     own = [option for option in options(command) if option.name not in common]
     assert ("--lock-wait" in {long_name(option) for option in own}) == (command not in READS)
     before = asked()

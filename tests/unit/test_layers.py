@@ -57,7 +57,7 @@ ROWS = [
     {"health"},
     {"spark", "processes"},
     {"runs"},
-    {"ingest"},
+    {"ingest", "metrics"},
     {"jobs"},
     {"cli", "api"},
     {""},
@@ -76,6 +76,8 @@ DOORS = {
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),
     "sqlglot": ("advising/sql_clauses.py",),
+    "prometheus_client": ("metrics/prometheus.py",),
+    "opentelemetry": ("metrics/open_telemetry.py",),
     "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {

@@ -20,7 +20,8 @@ rooms = {name.split(".")[1] for name in sys.modules if name.startswith("hudi_ser
 print(json.dumps([code, sorted(names), sorted(rooms)]))
 """
 SERVERS = {"kazoo", "boto3", "hdfs_native"}
-SPARK = {"pyspark", "py4j", "pydantic", "pandas", *SERVERS}
+METRICS = {"prometheus_client", "opentelemetry", "grpc"}
+SPARK = {"pyspark", "py4j", "pydantic", "pandas", *SERVERS, *METRICS}
 ARROW = {"pyarrow", "numpy", "isal"}
 ROWS = {"rewriting", "rows", "merging", "parquet", "calendars", "metadata_updates", "processes", "ingest", "inputs"}
 TASKS = {"processes", "ingest", "inputs", "writing", "validation", "archival", "orphan_files"}
