@@ -14,10 +14,11 @@ from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..options import Layer, Options, lock_keys, resolve
 from ..runs.ahead import get_ready, java_ahead
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
+from ..runs.output_file import check_output_file
 from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
-from ..urls import absolute_path, check_url, without_secrets
+from ..urls import check_url, without_secrets
 from . import prometheus, render, terminal
 from .flags import Flags, Format
 from .progress import progress_shown
@@ -48,7 +49,8 @@ def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
 def _run(flags: Flags, service: tuple[str, str], read: Read) -> Report:
     with ExitStack() as ahead:
         try:
-            _check_report_file(flags.report_file)
+            if flags.report_file is not None:
+                check_output_file(flags.report_file, "--report")
             if not flags.base_path.strip():
                 raise ConfigError("--base-path is empty")
             check_url(flags.base_path, "--base-path")
@@ -93,16 +95,6 @@ def _check_prometheus(service: str) -> None:
     if service != "doctor":
         raise ConfigError("--format prometheus is for doctor alone", hint="give table or json")
     prometheus.check_library()
-
-
-def _check_report_file(path: str | None) -> None:
-    """Raise ConfigError, before any work, when the report cannot be written to `path`."""
-    if path is None:
-        return
-    check_url(path, "--report")
-    folder = os.path.dirname(absolute_path(path))
-    if os.path.isdir(path) or not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
-        raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 
 
 def _publish(report: Report, flags: Flags) -> int:

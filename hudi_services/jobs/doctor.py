@@ -29,32 +29,40 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     seen = Examination(table, run.options, run.settings, request.longest_query_minutes)
     with report.phase("look"):
         outcomes = examine(seen)
-    report.checks = [_named(one) for one in outcomes]
     base = f"--base-path {table.storage.root}"
-    rows = [
-        HealthFindingRow(
-            level=found.level.value,
-            check=outcome.check.name,
-            subject=found.subject,
-            finding=found.sentence,
-            command=_command(found.command, base),
-            numbers=json.dumps(dict(found.numbers)),
-        )
-        for level in Level.__members__.values()
-        for outcome in outcomes
-        for found in outcome.findings
-        if found.level is level
-    ]
+    rows = show_outcomes(report, outcomes, base)
     levels = [Level(row.level) for row in rows]
     if request.deep:
         levels += _deep(request, report, rows, base, table.storage)
     rows.sort(key=lambda row: Level(row.level).rank)
     report.show(HealthFindingRow, rows)
-    report.show(MeasureRow, [MeasureRow(name, float(value)) for name, value in seen.measures.items()])
-    report.reason = _sentence(levels, [one for one in outcomes if one.unable])
+    report.show(MeasureRow, measure_rows(seen))
+    report.reason = verdict(levels, [one for one in outcomes if one.unable])
     report.completed(None)
     report.exit_code = max((_EXIT_CODES[level] for level in levels), key=_severity, default=0)
     return report
+
+
+def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], base: str) -> list[HealthFindingRow]:
+    """Put the checks on the report, and give what they have found, the worst first; `base` is the flag of commands."""
+    report.checks = [_named(one) for one in outcomes]
+    found = [(one, outcome.check.name) for outcome in outcomes for one in outcome.findings]
+    return [
+        HealthFindingRow(
+            level=one.level.value,
+            check=check,
+            subject=one.subject,
+            finding=one.sentence,
+            command=_command(one.command, base),
+            numbers=json.dumps(dict(one.numbers)),
+        )
+        for one, check in sorted(found, key=lambda pair: pair[0].level.rank)
+    ]
+
+
+def measure_rows(seen: Examination) -> list[MeasureRow]:
+    """The numbers of the table that the checks have looked up."""
+    return [MeasureRow(name, float(value)) for name, value in seen.measures.items()]
 
 
 def _severity(code: int) -> int:
@@ -103,7 +111,8 @@ def _deep(
     return []
 
 
-def _sentence(levels: Sequence[Level], unable: Sequence[CheckOutcome]) -> str:
+def verdict(levels: Sequence[Level], unable: Sequence[CheckOutcome]) -> str:
+    """What was found, in one sentence without its full stop."""
     counts = {level: levels.count(level) for level in Level}
     told = [
         f"{count} {level.value}{'s'[: count != 1]}"

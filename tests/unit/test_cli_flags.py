@@ -44,6 +44,7 @@ VALUES = {
     "--job-max-processing-time-ms": "77",
     "--lock-wait": "7",
     "--longest-query": "7",
+    "--html": "OTHER_PAGE",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -200,6 +201,8 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             "INSTANT": table.instant or "20260101000000000",
             "KEYS": str(table.keys_file),
             "ROWS": str(table.rows_file),
+            "PAGE": str(tmp_path / "page.html"),
+            "OTHER_PAGE": str(tmp_path / "other.html"),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:

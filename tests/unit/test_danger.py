@@ -60,6 +60,7 @@ ALSO = {
 READS: Mapping[str, Case] = {
     "index-lookup": Case("indexed", ("--keys-file", "KEYS"), acts=False),
     "doctor": Case("small-files", (), acts=False),
+    "report": Case("small-files", ("--html", "PAGE"), acts=False),
 }
 
 
@@ -130,7 +131,8 @@ def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
 def test_a_command_that_reads_changes_nothing(command: str, tmp_path: Path) -> None:
     table = RECIPES[READS[command].recipe](tmp_path)
     before = digest(table.path)
-    given = [str(table.keys_file) if word == "KEYS" else word for word in READS[command].words]
+    known = {"KEYS": str(table.keys_file), "PAGE": str(tmp_path / "page.html")}
+    given = [known.get(word, word) for word in READS[command].words]
     words = [command, "--base-path", str(table.path), *given]
     with machine(table) as run:
         assert [run([*words, *flags]).code for flags in ((), ("--dry-run",), ("--apply",))] == [0, 0, 0]

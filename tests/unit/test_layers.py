@@ -57,7 +57,7 @@ ROWS = [
     {"health"},
     {"spark", "processes"},
     {"runs"},
-    {"ingest"},
+    {"ingest", "html_report"},
     {"jobs"},
     {"cli", "api"},
     {""},
@@ -75,6 +75,7 @@ DOORS = {
     "fastavro": ("codecs/avro.py",),
     "kazoo": ("locking/zookeeper.py",),
     "boto3": ("locking/dynamodb.py",),
+    "vl_convert": ("html_report/drawing.py",),
     "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {

@@ -30,6 +30,7 @@ from hudi_services.runs.request import (
     Request,
     RescaleRequest,
     RollbackRequest,
+    TableReportRequest,
     UndoRequest,
     ValidateRequest,
     WriteOperation,
@@ -55,6 +56,7 @@ METHODS: dict[str, type[Request]] = {
     "drop_index": IndexDropRequest,
     "look_up": LookupRequest,
     "doctor": DoctorRequest,
+    "report": TableReportRequest,
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }
