@@ -48,6 +48,9 @@ def _span(timeline: Timeline, instant: Instant) -> InstantSpan | None:
     end = parse_instant(instant.completion_time or "", timeline.zone) if instant.is_completed else None
     if instant.is_completed and end is None:
         end = begin
+    if instant.action is Action.SAVEPOINT and end is not None:
+        # It bears the time of the commit that it keeps, and was not requested then.
+        begin = end
     return InstantSpan(instant.ts, _action(timeline, instant), _millis(begin), None if end is None else _millis(end))
 
 

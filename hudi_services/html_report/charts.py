@@ -216,7 +216,7 @@ def durations_chart(spans: Sequence[InstantSpan]) -> Spec:
             "told": f"{span.action} {span.ts}: {_lasted(span, 0)}",
         }
         for span in spans
-        if span.end is not None
+        if span.end is not None and span.action != Action.SAVEPOINT.value
     ]
     seconds = [row["seconds"] * room for row in rows for room in (0.7, 1.4)]
     x = log_axis(seconds, Unit.SECONDS, "from request to completion")

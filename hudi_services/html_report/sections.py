@@ -142,8 +142,8 @@ def _partitions(files: FileFacts, rows: RowFacts | None) -> Element:
                 )
             )
     shown = files.largest_partitions[:_PARTITIONS]
-    of_all = f"the {len(shown)} largest of {len(files.partitions):,} partitions"
-    if len(shown) == len(files.partitions):
+    of_all = f"the {len(shown)} largest of {len(files.largest_partitions):,} partitions with rows"
+    if len(shown) == len(files.largest_partitions):
         of_all = f"all {len(shown)} partitions" if len(shown) > 1 else "the table, which has one partition"
     numbers = [files.partitions.index(name) for name in shown]
     legend = "The line goes from the smallest file to the largest, the bar has the middle half, the mark is the median."

@@ -6,6 +6,7 @@ from ..cleaning.retention import Policy
 from ..clock import duration, parse_instant
 from ..health.examination import Examination
 from ..health.timeline_spans import TimelineSpans
+from ..timeline.instant import Action
 from .charts import NARROW, WIDE, Line, durations_chart, timeline_chart
 from .markup import Child, Element, element, table
 from .sections import figure, section, sorry
@@ -42,7 +43,7 @@ def _pictures(state: TableState, spans: TimelineSpans) -> Iterator[Element]:
             whole=True,
         )
     ]
-    if any(span.end is not None for span in spans.spans):
+    if any(span.end is not None and span.action != Action.SAVEPOINT.value for span in spans.spans):
         charts.append(
             figure(
                 "How long instants took",

@@ -26,12 +26,15 @@ from hudi_services.html_report.page import page
 from hudi_services.html_report.table_state import table_state
 from hudi_services.options import resolve
 from hudi_services.runs.opening import open_supported
+from hudi_services.runs.output_file import replace_output_file
 from hudi_services.runs.report import Report
 from hudi_services.runs.report_rows import HealthFindingRow
 from hudi_services.runs.request import DoctorRequest
 from hudi_services.units import size_text
 
 from ..interop import layout
+from ..interop.pristine import Pristine
+from ..interop.recipes import VERSIONS
 from ..servers.tools import kept
 from ..servers.tools import run as install
 from .tables import digest, open_local
@@ -147,6 +150,32 @@ def test_growth_is_what_readers_saw(kind: str, made: Made, tmp_path: Path) -> No
     assert facts.live_bytes.tolist() == table.live
     assert (facts.guessed, facts.older) == (0, 0)
     assert facts.written_rows[:6].tolist() == [400] * 6
+
+
+@pytest.mark.parametrize("release", VERSIONS)
+def test_growth_and_rows_of_tables_of_real_hudi(release: str, tmp_path: Path) -> None:
+    """Back from today, after all its updates, overwrites and deletes, the first commit is what readers saw first."""
+    known = Pristine.unpack(release, tmp_path)
+    for recipe in ("changes", "keyed", "past", "plain", "types_row"):
+        seen = examined(known.table(recipe))
+        facts = commit_facts(seen.table, seen.files.live_bytes)
+        assert facts.live_bytes[0] == facts.written_bytes[0] > 0, recipe
+        found = row_facts(seen.table, seen.files.slices, facts.rows_of)
+        assert found.rows.sum() == known.rows(recipe).num_rows, recipe
+
+
+def test_sizes_that_no_commit_tells(made: Made, tmp_path: Path) -> None:
+    """Of files whose commits are gone from the timeline: the page says how many, and the newest numbers are right."""
+    copy = tmp_path / "table"
+    shutil.copytree(made.path, copy)
+    for commit in sorted(layout.timeline(copy).glob("2*_*.commit"))[:6]:
+        for file in commit.parent.glob(f"{commit.name[:17]}*"):
+            file.unlink()
+    seen = examined(copy)
+    facts = commit_facts(seen.table, seen.files.live_bytes)
+    assert facts.live_bytes[-2:].tolist() == made.live[-2:] and facts.guessed >= 15
+    text = Parsed(page(table_state(seen), "", [])).text
+    assert f"The sizes of {facts.guessed} files that commits took away are no longer known" in text
 
 
 def test_rows_are_those_of_the_footers(made: Made) -> None:
@@ -295,6 +324,20 @@ def test_what_ends_before_any_work(
     assert run([*words, str(tmp_path / "page.html")]) == 2
     said = capsys.readouterr().err
     assert "needs the package vl-convert-python" in said and "hudi-services[report]" in said
+
+
+def test_an_older_page_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    """A text that cannot be written leaves it, and nothing beside it; a pipe is written to, and stays a pipe."""
+    file = tmp_path / "page.html"
+    file.write_text("older")
+    with pytest.raises(UnicodeEncodeError):
+        replace_output_file(str(file), "newer \ud800")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("page.html", "older")]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        replace_output_file(str(pipe), "newer")
+        assert reader.communicate()[0] == "newer" and pipe.is_fifo()
 
 
 # ---- in a browser
