@@ -80,15 +80,16 @@ def linear_axis(most: float, unit: Unit, title: str) -> Spec:
     """The scale and the axis of values from 0 on."""
     most = max(most, 1)
     if unit is Unit.BYTES:
-        step = 2 ** math.ceil(math.log2(most / 4)) if most > 4 else 1
-        values = [step * number for number in range(math.floor(most / step) + 1)]
-        return {
-            "type": "quantitative",
-            "scale": {"domain": [0, most * 1.04], "nice": False},
-            "axis": _axis(unit, title, values),
-        }
-    axis = {"title": title, "labelExpr": unit.value, "tickMinStep": 1, "tickCount": 5, "domain": False, "ticks": False}
-    return {"type": "quantitative", "scale": {"domain": [0, most], "nice": True}, "axis": axis}
+        step = 2 ** max(math.ceil(math.log2(most / 4)), 0)
+    else:
+        decade = 10 ** max(math.floor(math.log10(most / 4)), 0)
+        step = next(first * decade for first in (1, 2, 5, 10) if first * decade * 5 >= most)
+    values = [step * number for number in range(math.floor(most / step) + 1)]
+    return {
+        "type": "quantitative",
+        "scale": {"domain": [0, most * 1.04], "nice": False},
+        "axis": _axis(unit, title, values),
+    }
 
 
 def time_axis(begin: float, end: float) -> Spec:

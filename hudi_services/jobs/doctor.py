@@ -113,7 +113,7 @@ def _deep(
 
 def verdict(levels: Sequence[Level], unable: Sequence[CheckOutcome]) -> str:
     """What was found, in one sentence without its full stop."""
-    counts = {level: levels.count(level) for level in Level}
+    counts = {level: levels.count(level) for level in sorted(Level, key=lambda one: one.rank)}
     told = [
         f"{count} {level.value}{'s'[: count != 1]}"
         for level, count in counts.items()
