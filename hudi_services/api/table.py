@@ -30,6 +30,7 @@ from ..runs.request import (
     Request,
     RescaleRequest,
     RollbackRequest,
+    TableReportRequest,
     UndoRequest,
     ValidateRequest,
     WriteOperation,
@@ -298,6 +299,20 @@ class Table:
         `deep` the whole metadata table is compared with the files.
         """
         return self._run(DoctorRequest, options, longest_query_minutes=longest_query_minutes, deep=deep)
+
+    def report(
+        self,
+        html: str,
+        *,
+        longest_query_minutes: int | None = None,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Write a page about the table to the file `html`, with what `doctor` finds; changes nothing of the table.
+
+        Needs the package vl-convert-python, as `pip install 'hudi-services[report]'` brings it.
+        """
+        more = {"html": html, "longest_query_minutes": longest_query_minutes}
+        return self._run(TableReportRequest, options, **more)
 
     def recover(
         self, *, apply: bool = False, instant: str | None = None, options: OptionValues | None = None

@@ -287,6 +287,25 @@ COMMANDS = (
         },
     ),
     Command(
+        name="report",
+        help="""Write a page about a table, as one HTML file to open from a mail.
+
+        On top is what `doctor` finds. Below are pictures: sizes and rows of files and partitions, how much files
+        overlap, what the bytes are, how the table grew, and the timeline with what is pending and what holds back
+        cleans and the archive. The page has no script and asks no server for anything. Changes nothing of the table,
+        and starts no Spark.
+        """,
+        service="report",
+        acts=False,
+        switch="",
+        takes=("html", "longest_query_minutes"),
+        hidden={"dry_run", "apply", "lock_wait"},
+        helps={
+            "dry_run": "Change nothing: the command never does.",
+            "apply": "Change nothing: the command never does.",
+        },
+    ),
+    Command(
         name="write",
         help="""Write rows to a table, or delete rows, in one commit.
 

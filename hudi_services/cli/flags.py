@@ -22,7 +22,8 @@ With --apply it does its work. Both together are an error. Without either of the
   rollback, undo                      do their work, on the instant that you name
   index-drop                          does its work, on the index that you name
   recover, validate, orphan-files     only look, and say what they would do
-  index-lookup, doctor, advise        only reads, with any flag
+  index-lookup, doctor                only reads, with any flag
+  advise, report                      only reads, with any flag
 """
 """For `hudi-services --help`; docs/commands.md says the same."""
 

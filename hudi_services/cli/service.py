@@ -17,10 +17,11 @@ from ..metrics.sending import Exporter, check_packages, exporter_of, send
 from ..options import Layer, Options, lock_keys, resolve
 from ..runs.ahead import get_ready, java_ahead
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
+from ..runs.output_file import check_output_file
 from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.request import Request
 from ..runs.retries import run_with_retries, was_interrupted
-from ..urls import check_url, is_writable_file, without_secrets
+from ..urls import check_url, without_secrets
 from . import render, terminal
 from .flags import Flags, Format
 from .progress import progress_shown
@@ -54,7 +55,8 @@ def _run(flags: Flags, service: tuple[str, str], read: Read) -> tuple[Report, Ex
     exporter = None
     with ExitStack() as ahead:
         try:
-            _check_report_file(flags.report_file)
+            if flags.report_file is not None:
+                check_output_file(flags.report_file, "--report")
             if not flags.base_path.strip():
                 raise ConfigError("--base-path is empty")
             check_url(flags.base_path, "--base-path")
@@ -101,15 +103,6 @@ def _check_prometheus(service: str) -> None:
     if service != "doctor":
         raise ConfigError("--format prometheus is for doctor alone", hint="give table or json")
     check_packages("--format prometheus", prometheus.MODULES, prometheus.EXTRA)
-
-
-def _check_report_file(path: str | None) -> None:
-    """Raise ConfigError, before any work, when the report cannot be written to `path`."""
-    if path is None:
-        return
-    check_url(path, "--report")
-    if not is_writable_file(path):
-        raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 
 
 def _publish(report: Report, flags: Flags) -> int:

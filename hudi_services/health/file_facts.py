@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..file_names import parse_data_file
 from ..snapshot import Snapshot
 
 Sizes = npt.NDArray[np.int64]
@@ -26,6 +27,9 @@ class FileFacts:
     other_files: int
     """Files that the table lists and readers do not need: those of older file slices, and of replaced groups."""
     other_bytes: int
+    replaced_files: int
+    """Of them: those of file groups that a replacecommit replaced."""
+    replaced_bytes: int
     held_files: int
     """Of them: those that a savepoint holds."""
     held_bytes: int
@@ -61,7 +65,7 @@ def file_facts(table: Snapshot) -> FileFacts:
     partitions = table.view.partitions()
     held = {name for _, name in table.ledger.held}
     rows: list[tuple[int, int, int, int]] = []
-    other_files = other_bytes = held_files = held_bytes = 0
+    other_files = other_bytes = replaced_files = replaced_bytes = held_files = held_bytes = 0
     for number, (partition, view) in enumerate(table.view.each(partitions)):
         live = view.latest_slices(partition)
         rows += ((number, one.base_bytes, len(one.log_files), one.log_bytes) for one in live)
@@ -69,6 +73,10 @@ def file_facts(table: Snapshot) -> FileFacts:
         others = {name: size for name, size in view.sizes(partition).items() if name not in needed}
         other_files += len(others)
         other_bytes += sum(others.values())
+        parsed = (parse_data_file(partition, name, size) for name, size in others.items())
+        replaced = [one.size for one in parsed if one is not None and view.replaced_at(partition, one.file_id)]
+        replaced_files += len(replaced)
+        replaced_bytes += sum(replaced)
         kept = [size for name, size in others.items() if name in held]
         held_files += len(kept)
         held_bytes += sum(kept)
@@ -82,6 +90,8 @@ def file_facts(table: Snapshot) -> FileFacts:
         log_bytes=columns[:, 3],
         other_files=other_files,
         other_bytes=other_bytes,
+        replaced_files=replaced_files,
+        replaced_bytes=replaced_bytes,
         held_files=held_files,
         held_bytes=held_bytes,
     )

@@ -1,18 +1,16 @@
 """Checks of the files that readers open: their sizes, their log files, and how much their ranges overlap."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..clustering.strategies import Range
 from ..errors import ConfigError
 from ..options import clustering_keys, writing_keys
-from ..rows.sort_order import from_strategy_params, parse_sort_columns
 from ..table.support import are_buckets
 from ..units import size_text
 from .examination import Examination
 from .model import HealthFinding, Level
+from .range_facts import depth, sort_column
 
 _LEAST_FILES = 10
 """In a partition of fewer files an overlap costs little."""
@@ -105,7 +103,7 @@ def many_log_files(seen: Examination) -> Iterator[HealthFinding]:
 
 def overlap(seen: Examination) -> Iterator[HealthFinding]:
     """Files whose ranges of the first sort column overlap: a filter on it opens nearly all of them. A sample."""
-    column = _sort_column(seen)
+    column = sort_column(seen.table.timeline, seen.options)
     if not column:
         return
     # Only here: it loads Arrow's readers, and most tables are not sorted.
@@ -121,39 +119,21 @@ def overlap(seen: Examination) -> Iterator[HealthFinding]:
             found = [one for one in ranges(live, column) if one is not None]
         except ConfigError:
             continue
-        depths.append(_depth(found))
+        depths.append(depth(found))
         counts.append(len(found))
     if not counts:
         return
-    depth, files = float(np.average(depths, weights=counts)), sum(counts)
-    seen.measures["overlap_depth"] = round(depth, 2)
-    if depth > max(3.0, files / len(counts) / 2):
+    average, files = float(np.average(depths, weights=counts)), sum(counts)
+    seen.measures["overlap_depth"] = round(average, 2)
+    if average > max(3.0, files / len(counts) / 2):
         yield HealthFinding(
             Level.WARNING,
             column,
-            f"a value of {column}, by which the table is clustered, is in the ranges of {depth:.1f} files of a "
+            f"a value of {column}, by which the table is clustered, is in the ranges of {average:.1f} files of a "
             f"partition on average, of {files / len(counts):.0f} files: a filter on it skips few of them",
-            {"depth": round(depth, 2), "files": files, "sampled_partitions": len(counts)},
+            {"depth": round(average, 2), "files": files, "sampled_partitions": len(counts)},
             "execute --mode scheduleAndExecute",
         )
-
-
-def _depth(ranges: Sequence[Range]) -> float:
-    """How many ranges hold the lower bound of a range, on average."""
-    pairs = [one for one in ranges if one is not None]
-    if not pairs:
-        return 0.0
-    lows, highs = sorted(one[0] for one in pairs), sorted(one[1] for one in pairs)
-    return sum(bisect_right(lows, low) - bisect_left(highs, low) for low, _ in pairs) / len(pairs)
-
-
-def _sort_column(seen: Examination) -> str:
-    """The first sort column of the options, else of the last clustering's plan; "" without one."""
-    given = parse_sort_columns(seen.options[clustering_keys.SORT_COLUMNS])
-    last = seen.table.timeline.last_clustering()
-    if not given and last is not None and seen.table.timeline.has_plan(last):
-        given = from_strategy_params(seen.table.timeline.read_plan(last).strategy_params)
-    return given[0].name if given else ""
 
 
 def _has_buckets(seen: Examination) -> bool:

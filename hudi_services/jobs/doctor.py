@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..errors import CheckFailed, HudiServicesError
 from ..health.all_checks import examine
 from ..health.examination import Examination
-from ..health.model import CheckOutcome, HealthFinding, Level
+from ..health.model import CheckOutcome, HealthCheck, HealthFinding, Level
 from ..runs.opening import open_supported
 from ..runs.report import CheckResult, NamedCheck, Report
 from ..runs.report_rows import HealthFindingRow, MeasureRow
@@ -29,21 +29,38 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
     with report.phase("look"):
         outcomes = examine(seen)
-    rows = [_row(one.check.name, found, root) for one in outcomes for found in one.findings]
-    report.checks = [_named(one) for one in outcomes]
     if request.deep:
         with report.phase("validate"):
-            check, found = _validated(request, run.table.storage)
-        report.checks.append(check)
-        rows += [_row(check.name, one, root) for one in found]
-    rows.sort(key=lambda row: Level(row.level).rank)
+            outcomes = [*outcomes, _validated(request, run.table.storage)]
+    rows = show_outcomes(report, outcomes, root)
     report.show(HealthFindingRow, rows)
-    report.show(MeasureRow, [MeasureRow(name, float(value)) for name, value in seen.measures.items()])
-    levels = [Level(row.level) for row in rows]
-    report.reason = _sentence(levels, outcomes)
+    report.show(MeasureRow, measure_rows(seen))
+    report.reason = verdict(rows, outcomes)
     report.completed(None)
-    report.exit_code = EXIT_CODES[levels[0]] if levels else 0
+    report.exit_code = EXIT_CODES[Level(rows[0].level)] if rows else 0
     return report
+
+
+def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], root: str) -> list[HealthFindingRow]:
+    """Put the checks on the report, and give what they have found in the table at `root`, the worst first."""
+    report.checks = [_named(one) for one in outcomes]
+    rows = [_row(one.check.name, found, root) for one in outcomes for found in one.findings]
+    return sorted(rows, key=lambda row: Level(row.level).rank)
+
+
+def measure_rows(seen: Examination) -> list[MeasureRow]:
+    """The numbers of the table that the checks have looked up."""
+    return [MeasureRow(name, float(value)) for name, value in seen.measures.items()]
+
+
+def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome]) -> str:
+    """What was found, in one sentence without its full stop."""
+    counts = Counter(Level(row.level) for row in rows)
+    nouns = {Level.CRITICAL: "critical finding", Level.WARNING: "warning", Level.NOTE: "note"}
+    told = ", ".join(_counted(counts[level], noun) for level, noun in nouns.items() if counts[level])
+    unable = sum(bool(one.unable) for one in outcomes)
+    skipped = f"; {_counted(unable, 'check')} could not be made" if unable else ""
+    return f"{told or 'the table is all right'}{skipped}"
 
 
 def _row(check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
@@ -66,28 +83,19 @@ def _named(outcome: CheckOutcome) -> NamedCheck:
     return NamedCheck(outcome.check.name, CheckResult.FAILED, _counted(len(outcome.findings), "finding"))
 
 
-def _validated(request: DoctorRequest, storage: Storage) -> tuple[NamedCheck, list[HealthFinding]]:
+def _validated(request: DoctorRequest, storage: Storage) -> CheckOutcome:
     """What `validate` finds, as one more check."""
     # Only here: it loads half as much again.
     from .validate import validate
 
+    outcome = CheckOutcome(HealthCheck("validate", lambda seen: iter(())))
     try:
         validate(ValidateRequest(base_path=request.base_path, options=request.options), storage)
     except CheckFailed as error:
-        found = HealthFinding(Level.CRITICAL, "", error.message, {}, "validate")
-        return NamedCheck("validate", CheckResult.FAILED, _counted(1, "finding")), [found]
+        outcome.findings.append(HealthFinding(Level.CRITICAL, "", error.message, {}, "validate"))
     except HudiServicesError as error:
-        return NamedCheck("validate", CheckResult.SKIPPED, error.message), []
-    return NamedCheck("validate", CheckResult.PASSED), []
-
-
-def _sentence(levels: Iterable[Level], outcomes: Sequence[CheckOutcome]) -> str:
-    counts = Counter(levels)
-    critical = [_counted(counts[Level.CRITICAL], "critical finding")] if counts[Level.CRITICAL] else []
-    others = [_counted(counts[level], level.value) for level in (Level.WARNING, Level.NOTE) if counts[level]]
-    told = ", ".join([*critical, *others]) or "the table is all right"
-    unable = sum(bool(one.unable) for one in outcomes)
-    return f"{told}; {_counted(unable, 'check')} could not be made" if unable else told
+        outcome.unable = error.message
+    return outcome
 
 
 def _counted(count: int, what: str) -> str:

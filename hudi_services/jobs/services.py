@@ -25,6 +25,7 @@ from ..runs.request import (
     Request,
     RescaleRequest,
     RollbackRequest,
+    TableReportRequest,
     UndoRequest,
     ValidateRequest,
     WriteOperation,
@@ -63,6 +64,7 @@ _SERVICES = (
     Service(OrphanFilesRequest, "orphan_files", "manage_orphan_files", is_retried=True),
     Service(ValidateRequest, "validate"),
     Service(DoctorRequest, "doctor"),
+    Service(TableReportRequest, "table_report"),
     Service(WriteRequest, "writing", "write_files", {WriteOperation.DELETE_PARTITION.value: "delete_partitions"}),
 )
 SERVICES: Mapping[str, Service] = {one.request.service: one for one in _SERVICES}

@@ -173,10 +173,8 @@ class ValidateRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorRequest(Request):
-    """One run of doctor."""
-
-    service = "doctor"
+class _HealthRequest(Request):
+    """A look at the health of a table."""
 
     longest_query_minutes: int | None = flag(
         "--longest-query",
@@ -186,16 +184,38 @@ class DoctorRequest(Request):
         help="How long the longest query, or the longest pause of an incremental reader, lasts: warn when cleans may "
         "delete its files.",
     )
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        # It looks at every table that can be opened, and tells what commands refuse.
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorRequest(_HealthRequest):
+    """One run of doctor."""
+
+    service = "doctor"
+
     deep: bool = flag(
         "--deep",
         default=False,
         help="Compare the whole metadata table with the files, too, as validate does; takes its time.",
     )
 
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        # It looks at every table that can be opened, and tells what commands refuse.
-        return ()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReportRequest(_HealthRequest):
+    """One run of report."""
+
+    service = "report"
+
+    html: str = flag(
+        "--html",
+        required=True,
+        metavar="FILE",
+        help="Write the page to FILE, on this machine. A file that is there is replaced when the page is complete.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

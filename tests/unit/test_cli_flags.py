@@ -45,6 +45,7 @@ VALUES = {
     "--lock-wait": "7",
     "--longest-query": "7",
     "--metrics": "METRICS",
+    "--html": "OTHER_PAGE",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -208,6 +209,8 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             "ROWS": str(table.rows_file),
             "PREDICATES": str(predicates),
             "METRICS": str(tmp_path / "metrics.prom"),
+            "PAGE": str(tmp_path / "page.html"),
+            "OTHER_PAGE": str(tmp_path / "other.html"),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:

@@ -61,6 +61,7 @@ READS: Mapping[str, Case] = {
     "index-lookup": Case("indexed", ("--keys-file", "KEYS"), acts=False),
     "doctor": Case("small-files", (), acts=False),
     "advise": Case("small-files", ("--predicates", "PREDICATES"), acts=False),
+    "report": Case("small-files", ("--html", "PAGE"), acts=False),
 }
 
 
@@ -133,8 +134,8 @@ def test_a_command_that_reads_changes_nothing(command: str, tmp_path: Path) -> N
     before = digest(table.path)
     predicates = tmp_path / "queries.sql"
     predicates.write_text("ts > 5\n")
-    files = {"KEYS": str(table.keys_file), "PREDICATES": str(predicates)}
-    given = [files.get(word, word) for word in READS[command].words]
+    files = {"KEYS": table.keys_file, "PREDICATES": predicates, "PAGE": tmp_path / "page.html"}
+    given = [str(files.get(word, word)) for word in READS[command].words]
     words = [command, "--base-path", str(table.path), *given]
     with machine(table) as run:
         assert [run([*words, *flags]).code for flags in ((), ("--dry-run",), ("--apply",))] == [0, 0, 0]

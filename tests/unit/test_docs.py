@@ -31,6 +31,7 @@ from hudi_services.jobs import (
     doctor,
     orphan_files,
     recover,
+    table_report,
     undo,
     validate,
     writing,
@@ -62,6 +63,7 @@ from hudi_services.runs.request import (
     RecoverRequest,
     Request,
     RollbackRequest,
+    TableReportRequest,
     UndoRequest,
     ValidateRequest,
     WriteOperation,
@@ -434,6 +436,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     updates = WriteRequest(base_path=str(folder / "appended"), options=options, operation=WriteOperation.UPSERT)
     appended = writing.write(updates, new.to_reader)
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
+    of_page = TableReportRequest(base_path=str(wrong), options=off, html=str(folder / "page.html"))
     return [
         ("schedule --service compaction", compactable),
         ("compact", compacted),
@@ -445,6 +448,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("index-lookup", looked_up),
         ("doctor", doctor.doctor(DoctorRequest(base_path=str(wrong), options=off))),
         ("advise", advised),
+        ("report", table_report.table_report(of_page)),
         ("write", inserted),
         ("write", appended),
         ("rollback and undo", undone),

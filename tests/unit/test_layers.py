@@ -57,7 +57,7 @@ ROWS = [
     {"health"},
     {"spark", "processes"},
     {"runs"},
-    {"ingest", "metrics"},
+    {"ingest", "metrics", "html_report"},
     {"jobs"},
     {"cli", "api"},
     {""},
@@ -78,6 +78,7 @@ DOORS = {
     "sqlglot": ("advising/sql_clauses.py",),
     "prometheus_client": ("metrics/prometheus.py",),
     "opentelemetry": ("metrics/open_telemetry.py",),
+    "vl_convert": ("html_report/drawing.py",),
     "isal": ("codecs/gzip_stream.py", "parquet/page_checks.py"),
 }
 SEAMS = {

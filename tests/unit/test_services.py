@@ -31,6 +31,7 @@ from hudi_services.runs.request import (
     Request,
     RescaleRequest,
     RollbackRequest,
+    TableReportRequest,
     UndoRequest,
     ValidateRequest,
     WriteOperation,
@@ -57,6 +58,7 @@ METHODS: dict[str, type[Request]] = {
     "look_up": LookupRequest,
     "doctor": DoctorRequest,
     "advise": AdviseRequest,
+    "report": TableReportRequest,
     **dict.fromkeys(("insert", "upsert", "delete", "bulk_insert", "insert_overwrite"), WriteRequest),
     **dict.fromkeys(("insert_overwrite_table", "delete_partitions"), WriteRequest),
 }
