@@ -127,12 +127,11 @@ class BySlice(LogNaming):
     marker_kind = "APPEND"
 
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
-        if log.instant in slices:
+        if log.instant in slices or completion_time(log.instant) is None:
             return log.instant
         # A downgrade leaves log files that are named after their delta commits. Hudi 1.x reads them so, 0.15 without
-        # the base file.
-        completed = completion_time(log.instant)
-        older = 0 if completed is None else bisect_right(slices, completed)
+        # the base file. By the time of the request: layout 1 has no other, but the times of files, which a copy loses.
+        older = bisect_right(slices, log.instant)
         return slices[older - 1] if older else log.instant
 
     def instant_for(self, slice_instant: Callable[[], str], delta: str) -> str:

@@ -325,7 +325,7 @@ def actions(rows: int, **columns: pa.Array) -> pa.Table:
     [
         (lambda: actions(5_000_000), "says it has 5000000 rows"),
         (lambda: actions(100_000, instantTime=repeated("5" * 100_000, 100_000)), "longer than any"),
-        (lambda: actions(100_000, metadata=repeated(bytes(100_000), 100_000)), "no Avro container"),
+        (lambda: actions(100_000, metadata=repeated(bytes(100_000), 100_000)), "bytes after the Avro record"),
         (lambda: actions(3, metadata=pa.array([bytes(100 << 20)] * 3)), "that says it has"),
     ],
     ids=["rows", "long times", "long results", "pages"],

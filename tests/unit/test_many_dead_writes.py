@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.jobs import recover, recovering
+from hudi_services.jobs import recover
 from hudi_services.options import resolve
+from hudi_services.recovery import repairs
 from hudi_services.runs.report import RunState
 from hudi_services.runs.request import RecoverRequest
 
@@ -46,8 +47,8 @@ def test_each_costs_the_same(
     version: int, table_type: str, under_a_lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if under_a_lock == "one":
-        monkeypatch.setattr(recovering, "_SECTION_SECONDS", 0.0)
-        monkeypatch.setattr(recovering, "_PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr(repairs, "_SECTION_SECONDS", 0.0)
+        monkeypatch.setattr(repairs, "_PAUSE_SECONDS", 0.0)
     kinds = [requested, begun, written, told, *([appended] if table_type == "MERGE_ON_READ" else [])]
     found = []
     for count in (_FEW, _MANY):

@@ -278,7 +278,7 @@ def test_the_command_line(path: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert run(command) == 4
     assert "another process is at work" in capfd.readouterr().err
     assert run([*command, *dead, "--dry-run", "--fail-if-idle"]) == 0
-    assert "dry run: nothing was changed" in capfd.readouterr().out
+    assert "a dry run, nothing was changed" in capfd.readouterr().out
     assert run([*command, *dead, "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert (report["service"], report["action"], report["instant"]) == ("rollback", "rollback", ts)

@@ -100,11 +100,12 @@ class FileGroupReader:
 
     def scan(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[Record]:
         """Records whose key begins with `prefix`, in order, where `keep` takes the key, and `worth` a version."""
-        for _, stored in self.stored(prefix, keep, worth):
-            if stored.merged is not None:
-                yield stored.merged
+        found = (stored.merged for _, stored in self.stored(prefix, keep, worth))
+        yield from (record for record in found if record is not None)
 
-    def stored(self, prefix: str, keep: Keep | None, worth: Worth | None = None) -> Iterator[tuple[str, Stored]]:
+    def stored(
+        self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None
+    ) -> Iterator[tuple[str, Stored]]:
         """As `scan`, for every key that any layer has: what the base file and the log files hold under the key."""
         raw = prefix.encode()
         rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
