@@ -290,7 +290,15 @@ def altering(peer: Peer) -> Iterator[Peer]:
 def test_in_turns(altering: Peer, tmp_path: Path, kind: str, seed: int) -> None:
     turns = Turns(altering, tmp_path / "altered", kind, seed)
     turns.run(25)
-    assert hudi_services.open(turns.path, engine="local").validate().exit_code == 0
+    table = hudi_services.open(turns.path, engine="local")
+    try:
+        table.validate()
+    except CheckFailed as failed:
+        # Where Hudi writes after a rename, it leaves ranges of partitions too narrow: see the next test.
+        assert failed.result is not None
+        wrong = failed.result.report["tables"]["differences"]
+        assert {one["metadata_partition"] for one in wrong} == {"partition_stats"}
+        assert table.validate(repair=True).ok and table.validate().ok
 
 
 @pytest.mark.deep

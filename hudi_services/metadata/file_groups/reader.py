@@ -31,6 +31,7 @@ _Row = tuple[bytes, int, bytes | None]
 """(key, number of the layer, value), the value None where a delete block names the key."""
 Keep = Callable[[str], bool]
 Worth = Callable[[bytes], bool]
+_Found = tuple[str, Stored]
 Layer = tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]
 """The keys that a layer deletes, or its file with the schema and the path of its values."""
 
@@ -103,9 +104,7 @@ class FileGroupReader:
         found = (stored.merged for _, stored in self.stored(prefix, keep, worth))
         yield from (record for record in found if record is not None)
 
-    def stored(
-        self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None
-    ) -> Iterator[tuple[str, Stored]]:
+    def stored(self, prefix: str = "", keep: Keep | None = None, worth: Worth | None = None) -> Iterator[_Found]:
         """As `scan`, for every key that any layer has: what the base file and the log files hold under the key."""
         raw = prefix.encode()
         rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
