@@ -42,6 +42,11 @@ class HudiServicesError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def line(self) -> str:
+        """The message in one line, whatever line ends a name in it has."""
+        return " ".join(self.message.split())
+
     def __reduce__(self) -> tuple[object, ...]:
         # Spark workers pickle what they raise; the default reduction would lose the hint.
         return (_rebuild, (type(self), self.message, self.hint))

@@ -61,5 +61,5 @@ def _outcome(check: HealthCheck, seen: Examination) -> CheckOutcome:
     try:
         outcome.findings += check.look(seen)
     except HudiServicesError as error:
-        outcome.unable = " ".join(error.message.split())
+        outcome.unable = error.line
     return outcome

@@ -46,7 +46,7 @@ class HealthLimits:
 
 @dataclass
 class Examination:
-    """One look at one table; `base` is its URL in commands. `longest_query_minutes`: of readers, None if not told."""
+    """One look at one table. `longest_query_minutes`: of readers, None if not told."""
 
     table: Snapshot
     options: Options
@@ -112,7 +112,7 @@ class Examination:
         step = max(1, math.ceil(len(ordered) / _SAMPLED_PARTITIONS))
         chosen: list[str] = []
         slices = 0
-        counts = dict(zip(*self._slices_by_partition, strict=True))
+        counts = dict(zip(self.files.partitions, self.files.partition_slices.tolist(), strict=True))
         for partition in dict.fromkeys([*ordered[: _SAMPLED_PARTITIONS // 2], *ordered[::step]]):
             if chosen and slices + counts[partition] > _SAMPLED_SLICES:
                 break
@@ -121,14 +121,6 @@ class Examination:
             if len(chosen) == _SAMPLED_PARTITIONS:
                 break
         return sorted(chosen)
-
-    @property
-    def _slices_by_partition(self) -> tuple[Sequence[str], list[int]]:
-        files = self.files
-        counts = [0] * len(files.partitions)
-        for number in files.partition.tolist():
-            counts[number] += 1
-        return files.partitions, counts
 
     def age_minutes(self, instant: Instant) -> int:
         return round(age_millis(self.table, instant) / 60_000)

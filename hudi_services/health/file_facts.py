@@ -47,6 +47,11 @@ class FileFacts:
         return len(self.partition)
 
     @cached_property
+    def partition_slices(self) -> Sizes:
+        """The number of file slices of each partition."""
+        return np.bincount(self.partition, minlength=len(self.partitions))
+
+    @cached_property
     def partition_bytes(self) -> Sizes:
         """The live bytes of each partition."""
         sizes = np.zeros(len(self.partitions), np.int64)

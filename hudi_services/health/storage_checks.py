@@ -49,7 +49,7 @@ def refused_features(seen: Examination) -> Iterator[HealthFinding]:
         try:
             check_support(operation, seen.table)
         except UnsupportedTable as error:
-            refused[" ".join(error.message.split())].append(operation.value)
+            refused[error.line].append(operation.value)
     for why, commands in refused.items():
         yield HealthFinding(
             Level.NOTE,

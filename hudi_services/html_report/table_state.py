@@ -39,7 +39,7 @@ def table_state(seen: Examination) -> TableState:
         try:
             return gather()
         except HudiServicesError as error:
-            unable[name] = " ".join(error.message.split())
+            unable[name] = error.line
             return None
 
     files = gathered("files", lambda: seen.files)

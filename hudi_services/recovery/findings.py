@@ -278,14 +278,14 @@ def _clustering(case: _Case) -> _Judgement:
         return Decision.DROP, f"the plan can never be executed: {stale}", blocks
     unfit = _why_unfit(case)
     if isinstance(unfit, CorruptFile) or (unfit is not None and is_ours(plan)):
-        why = f"the plan can never be executed: {_told(unfit)}; {way_out(case.table, case.instant)}"
+        why = f"the plan can never be executed: {unfit.line}; {way_out(case.table, case.instant)}"
         return Decision.DROP, why, blocks
     age = age_millis(case.table, case.instant)
     if age >= case.settings.abandoned_millis:
         why = f"it was planned {duration(age)} ago and was not executed; schedule a new plan if you want the clustering"
         return Decision.DROP, why, blocks
     if unfit is not None:
-        why = f"the plan cannot be executed here: {_told(unfit)}; let Apache Hudi execute it, or"
+        why = f"the plan cannot be executed here: {unfit.line}; let Apache Hudi execute it, or"
         return Decision.WAIT, f"{why} {way_out(case.table, case.instant)}", blocks
     return Decision.WAIT, f"the plan can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
 
@@ -293,10 +293,6 @@ def _clustering(case: _Case) -> _Judgement:
 def _why_unfit(case: _Case) -> HudiServicesError | None:
     """As `why_unfit`, unless a process is about to find out."""
     return None if case.signs.holder else why_unfit(case.table, case.instant)
-
-
-def _told(unfit: HudiServicesError) -> str:
-    return " ".join(unfit.message.split())
 
 
 def _why_stale(case: _Case) -> str:
@@ -402,7 +398,7 @@ def _compaction(case: _Case) -> _Judgement:
         unfit = _why_unfit(case)
         if unfit is None:
             return Decision.WAIT, "execute it: hudi-services compact", blocks
-        why = f"the plan cannot be executed here: {_told(unfit)}; {way_out(case.table, case.instant)}"
+        why = f"the plan cannot be executed here: {unfit.line}; {way_out(case.table, case.instant)}"
         return Decision.WAIT, why, blocks
     if case.signs.alive:
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks

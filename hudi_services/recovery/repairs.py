@@ -39,7 +39,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, finding: Finding, error: HudiServicesError) -> "Outcome":
-        return cls(finding, f"failed: {message_without_secrets(' '.join(error.message.split()))}", error)
+        return cls(finding, f"failed: {message_without_secrets(error.line)}", error)
 
 
 def carry_out(

@@ -253,7 +253,7 @@ class Report:
 def sentence(error: BaseException) -> str:
     """One line about `error`, with its type when it is not a HudiServicesError."""
     if isinstance(error, HudiServicesError):
-        return message_without_secrets(" ".join(error.message.split()))
+        return message_without_secrets(error.line)
     lines = str(error).strip().splitlines()
     return message_without_secrets(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__)
 

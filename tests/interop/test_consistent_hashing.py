@@ -12,6 +12,7 @@ from hudi_services.options.clustering_keys import BUCKET_EXECUTIONS
 
 from ..unit.tables import open_local
 from ..unit.test_consistent_hashing import buckets_are_right
+from .meetings import SPLIT
 from .peer import Peer
 from .pristine import ALL
 from .reading import METADATA_OFF, METADATA_ON
@@ -34,11 +35,6 @@ _OPTIONS = {
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.delete.shuffle.parallelism": "2",
     "hoodie.time.generator.max_expected_clock_skew_ms": "1",
-}
-_SPLIT = {
-    "hoodie.parquet.max.file.size": "100",
-    "hoodie.bucket.index.split.threshold": "1.0",
-    "hoodie.bucket.index.merge.threshold": "0.0",
 }
 _MERGE = {
     "hoodie.parquet.max.file.size": "100000000",
@@ -152,14 +148,14 @@ def test_in_turns(peer: Peer, tmp_path: Path) -> None:
     turns.write("upsert", 12, 36, theirs=False)
     turns.write("delete", 0, 3, theirs=False)
     turns.write("upsert", 20, 44, theirs=True)
-    turns.cluster(_SPLIT, planned_by_them=False, executed_by_them=True)
+    turns.cluster(SPLIT, planned_by_them=False, executed_by_them=True)
     turns.write("upsert", 30, 50, theirs=True)
     turns.write("delete", 40, 45, theirs=False)
     turns.cluster(_MERGE, planned_by_them=True, executed_by_them=False)
     turns.write("upsert", 35, 55, theirs=True)
     turns.compact(theirs=False)
     turns.write("upsert", 50, 60, theirs=False)
-    turns.cluster(_SPLIT, planned_by_them=False, executed_by_them=False)
+    turns.cluster(SPLIT, planned_by_them=False, executed_by_them=False)
     turns.write("upsert", 45, 65, theirs=True)
     turns.compact(theirs=True)
     turns.write("delete", 10, 20, theirs=True)
@@ -178,7 +174,7 @@ def test_a_table_that_begins_here(peer: Peer, tmp_path: Path) -> None:
     turns = Turns(peer, path)
     turns.write("upsert", 0, 20, theirs=False)
     turns.write("upsert", 10, 30, theirs=True)
-    turns.cluster(_SPLIT, planned_by_them=False, executed_by_them=False)
+    turns.cluster(SPLIT, planned_by_them=False, executed_by_them=False)
     turns.write("upsert", 20, 40, theirs=True)
 
 
@@ -189,7 +185,7 @@ def test_a_bulk_insert_into_a_bucket_that_comes(peer: Peer, tmp_path: Path) -> N
     turns = Turns(peer, path)
     turns.write("insert", 0, 24, theirs=True)
     table = hudi_services.open(path, engine="local")
-    assert table.plan_clustering(options={**_OPTIONS, **_SPLIT}).ok
+    assert table.plan_clustering(options={**_OPTIONS, **SPLIT}).ok
     (plan,) = open_local(path).timeline.pending_clusterings()
     # The model has these rows until they are taken back.
     turns.write("bulk_insert", 100, 102, theirs=True, in_buckets=False)
