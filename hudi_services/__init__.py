@@ -16,6 +16,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import errors
     from .api.creation import create
+    from .api.many_tables import run_fleet
     from .api.result import Result
     from .api.table import Table, open
     from .errors import (
@@ -66,6 +67,7 @@ __all__ = [
     "create",
     "errors",
     "open",
+    "run_fleet",
 ]
 
 _HOMES = {
@@ -74,6 +76,7 @@ _HOMES = {
     "RunState": ".runs.report",
     "Table": ".api.table",
     "open": ".api.table",
+    "run_fleet": ".api.many_tables",
 }
 """The module of each public name; `.errors` for a name that is not listed."""
 

@@ -8,6 +8,8 @@ import threading
 from collections import Counter
 from enum import Enum
 
+from .request_pace import wait_for_turn
+
 PAGE = 1_000
 """Files that stores list in one request."""
 
@@ -34,9 +36,11 @@ _in_tasks: Counter[str] = Counter()
 
 
 def count(kind: Asked, requests: int = 1) -> None:
-    """Note that this process makes so many requests; any thread may."""
+    """Note that this process makes so many requests, when it may make them; any thread may."""
     with _lock:
         _here[kind.value] += requests
+    if kind is not Asked.RETRY:
+        wait_for_turn(requests)
 
 
 def count_pages(files: int, counted: int = 0) -> None:

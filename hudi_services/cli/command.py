@@ -27,6 +27,8 @@ class Command:
     help: str
     service: str
     """The service whose request it makes; `schedule` has a flag for another one."""
+    place: str = "base_path"
+    """The flag that says what it works on."""
     takes: tuple[str, ...] = ()
     """Its own flags in the order of the help, by the names of fields of the request or of `Flags`."""
     helps: Mapping[str, str]
@@ -52,7 +54,7 @@ class Command:
         def run(**values: Any) -> int:
             return self.run(values)
 
-        parameters = [self._parameter(name) for name in ("base_path", *self.takes, *COMMON)]
+        parameters = [self._parameter(name) for name in (self.place, *self.takes, *COMMON)]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run
@@ -60,11 +62,14 @@ class Command:
     def run(self, values: Mapping[str, Any]) -> int:
         """Do what the flags say, print the report, and give the exit code."""
         of_request = flags_of(self.request)
-        flags = Flags(**{name: value for name, value in values.items() if name not in of_request})
+        of_flags = {name: value for name, value in values.items() if name not in of_request}
+        flags = Flags(**{"base_path": values[self.place], **of_flags})
         given = {**self.fixed, **{name: value for name, value in values.items() if name in of_request}}
         service = flags.planned.value if "planned" in self.takes else self.service
         action = ACTIONS[service](flags, given) if service in ACTIONS else service
-        return run_service(flags, (service, action), lambda: self._read(flags, given, service))
+        place = flags_of(Flags)[self.place]
+        names = (*place.names, place.metavar or "")
+        return run_service(flags, (service, action), names[0], lambda: self._read(flags, given, service))
 
     def _read(self, flags: Flags, given: Given, service: str) -> tuple[Request, Load]:
         """The request, and what loads its job.
@@ -110,14 +115,18 @@ class Command:
         found: Flag = flags_of(kind)[name]
         declared = kind.__dataclass_fields__[name]
         text = self.helps.get(name, found.help)
-        option = typer.Option(
-            *found.names,
-            help=text,
-            metavar=found.metavar,
-            min=found.least,
-            max=found.most,
-            hidden=name in self.hidden,
-            show_default="Default:" not in text,
+        option = (
+            typer.Option(
+                *found.names,
+                help=text,
+                metavar=found.metavar,
+                min=found.least,
+                max=found.most,
+                hidden=name in self.hidden,
+                show_default="Default:" not in text,
+            )
+            if found.names
+            else typer.Argument(help=text, metavar=found.metavar, show_default=False)
         )
         return inspect.Parameter(
             name,

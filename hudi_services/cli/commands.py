@@ -306,6 +306,35 @@ COMMANDS = (
         },
     ),
     Command(
+        name="fleet",
+        help="""Look after many tables in one run: what is due where, and what is worth it most.
+
+        Looks at each table as `doctor` does, ranks the services that are due by what they gain for each byte that they
+        rewrite, and with --apply runs them in this order, several tables at a time, until a budget of bytes or of time
+        is used up. A table that is broken, slow or locked does not stop the others. Clusterings and compactions run in
+        one Spark application, or in processes of this machine.
+        """,
+        service="fleet",
+        place="tables_file",
+        acts=False,
+        switch="apply",
+        takes=(
+            *("services", "max_bytes", "time_limit", "max_requests", "tables_at_once", "table_time"),
+            *("results", "resume", "longest_query_minutes", "engine", "parallelism", "memory_per_task", *_SPARK),
+            "retry",
+        ),
+        hidden={"table_name"},
+        helps={
+            "apply": "Run the services that are due.",
+            "time_limit": "Begin no service and no group that would not be finished TIME after the start, such as 2h "
+            "(hudi.services.time.limit).",
+            "parallelism": "Rewrite at most N groups of a table at once (hoodie.clustering.max.parallelism).",
+            "memory_per_task": "Memory for the data of one task of a clustering or compaction, such as 512m "
+            "(hudi.services.memory.per.task). Default: a share of this machine, or what Spark's settings leave.",
+            "retry": "Let each service try again, up to N times, when the store, the lock or Spark fails.",
+        },
+    ),
+    Command(
         name="write",
         help="""Write rows to a table, or delete rows, in one commit.
 

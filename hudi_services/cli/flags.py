@@ -6,7 +6,16 @@ One rule says for all commands what changes the table: `RULE`.
 import enum
 from dataclasses import dataclass
 
-from ..options import commit_keys, compaction_keys, creation_keys, file_keys, index_keys, metrics_keys, writing_keys
+from ..options import (
+    commit_keys,
+    compaction_keys,
+    creation_keys,
+    file_keys,
+    fleet_keys,
+    index_keys,
+    metrics_keys,
+    writing_keys,
+)
 from ..runs.flag import flag
 from ..runs.request import WriteOperation
 
@@ -22,6 +31,7 @@ With --apply it does its work. Both together are an error. Without either of the
   rollback, undo                      do their work, on the instant that you name
   index-drop                          does its work, on the index that you name
   recover, validate, orphan-files     only look, and say what they would do
+  fleet                               only looks, and says what it would do
   index-lookup, doctor                only reads, with any flag
   advise, report                      only reads, with any flag
 """
@@ -68,6 +78,13 @@ class Flags:
 
     base_path: str = flag(
         "--base-path", "-sp", required=True, metavar="PATH", help="The table's folder: a local path or a URL."
+    )
+    tables_file: str = flag(
+        default="",
+        required=True,
+        metavar="FILE",
+        help="The list of tables: in each line the folder of a table, or a pattern such as s3://lake/*, and perhaps "
+        "options as KEY=VALUE; a local path or a URL.",
     )
     parallelism: int | None = flag(
         "--parallelism",
@@ -253,6 +270,43 @@ class Flags:
         keys=(writing_keys.PARTITIONS_TO_DELETE,),
         metavar="PATHS",
         help="With --operation delete_partition: the partitions to delete; * stands for any text.",
+    )
+    services: str | None = flag(
+        "--services",
+        keys=(fleet_keys.SERVICES,),
+        metavar="LIST",
+        help="The services to run where they are due: some of recover, validate, orphan-files, clean, archive, compact "
+        "and execute (hudi.services.fleet.services). Default: clean,archive,compact,execute.",
+    )
+    tables_at_once: int | None = flag(
+        "--at-once",
+        keys=(fleet_keys.AT_ONCE,),
+        least=1,
+        most=256,
+        metavar="N",
+        help="Work on up to N tables at the same time (hudi.services.fleet.tables.at.once). Default: 4.",
+    )
+    max_bytes: str | None = flag(
+        "--max-bytes",
+        keys=(fleet_keys.MOST_BYTES,),
+        metavar="SIZE",
+        help="Let clusterings and compactions read at most SIZE bytes of files in all, such as 50g; they write about "
+        "as many (hudi.services.fleet.max.bytes).",
+    )
+    max_requests: int | None = flag(
+        "--max-requests",
+        keys=(fleet_keys.REQUESTS_PER_SECOND,),
+        least=1,
+        most=1_000_000,
+        metavar="N",
+        help="Make at most N requests a second of stores, with all tasks (hudi.services.fleet.requests.per.second).",
+    )
+    table_time: str | None = flag(
+        "--table-time",
+        keys=(fleet_keys.TABLE_TIME,),
+        metavar="TIME",
+        help="Begin the next table beside one that takes longer than TIME (hudi.services.fleet.table.time). Default: "
+        "15m.",
     )
     dry_run: bool = flag(
         "--dry-run",

@@ -112,6 +112,12 @@ def _begin(path: str) -> bytes:
     return b""
 
 
+def _of_fleet(flags: Flags, given: Given) -> Given:
+    if given["resume"] and given["results"] is None:
+        raise ConfigError("--resume needs --results", hint="name the file of the run that is to go on")
+    return {**given, "retries": flags.retry}
+
+
 def _of_write(flags: Flags, given: Given) -> Given:
     for url in flags.input or ():
         check_url(url, "--input")
@@ -149,6 +155,7 @@ READERS: Mapping[str, Callable[[Flags, Given], Given]] = {
     "index-bootstrap": _of_index,
     "index-lookup": _of_lookup,
     "advise": _of_advise,
+    "fleet": _of_fleet,
     "write": _of_write,
 }
 """By service: all fields of the request, from those that single flags give. They raise ConfigError."""
@@ -166,6 +173,7 @@ ACTIONS: Mapping[str, Callable[[Flags, Given], str]] = {
     "clustering": _action_of_plan,
     "compaction": _action_of_plan,
     "orphan-files": lambda flags, given: _orphan_files_mode(given, changes=flags.apply).value,
+    "fleet": lambda flags, given: "run" if flags.apply else "look",
     "validate": lambda flags, given: "repair" if flags.apply else "validate",
     "write": lambda flags, given: flags.operation.value if flags.operation is not None else "write",
 }

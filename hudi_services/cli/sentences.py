@@ -11,6 +11,7 @@ from ..runs.report_rows import (
     CheckedPartitionRow,
     DeletedRow,
     DifferenceRow,
+    FleetServiceRow,
     HealthFindingRow,
     PartitionRow,
     PendingCleanRow,
@@ -34,7 +35,7 @@ _ENDINGS = {
     RunState.FAILED: "failed",
 }
 _DRY_RUN = "dry run: "
-_APPLIED = {"orphan-files", "recover", "validate"}
+_APPLIED = {"fleet", "orphan-files", "recover", "validate"}
 """Services that only look unless they are told to --apply."""
 
 
@@ -239,6 +240,22 @@ def _validate(report: Report) -> str:
     return told
 
 
+def _fleet(report: Report) -> str:
+    rows = report.shown(FleetServiceRow)
+    if not rows:
+        return ""
+    cost = sum(row.cost_bytes or 0 for row in rows)
+    if report.dry_run:
+        told = f"{_many(len(rows), 'service')} due: {_counted(row.service for row in rows)}"
+        return f"{told}; they would read {size_text(cost)}" if cost else told
+    ran = [row for row in rows if row.state != "left"]
+    tables = len({row.base_path for row in ran})
+    told = f"{_many(len(ran), 'service')} ran on {_many(tables, 'table')}"
+    told += f": {_counted(row.service for row in ran)}" if ran else ""
+    told += f"; {size_text(report.bytes.before)} became {size_text(report.bytes.after)}" if report.bytes.before else ""
+    return told + (f"; {_many(len(rows) - len(ran), 'service')} left" if len(ran) < len(rows) else "")
+
+
 def _write(report: Report) -> str:
     written = report.shown(WrittenRow)
     if not written:
@@ -271,4 +288,5 @@ _NUMBERS: dict[str, Callable[[Report], str]] = {
     "undo": _roll_back,
     "validate": _validate,
     "write": _write,
+    "fleet": _fleet,
 }

@@ -33,14 +33,15 @@ Read: TypeAlias = Callable[[], tuple[Request, Load]]
 _IDLE_EXIT_CODE = 3
 
 
-def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
+def run_service(flags: Flags, service: tuple[str, str], place: str, read: Read) -> int:
     """Do what `flags` say, print the report, and give the exit code.
 
-    `service` is the service and the action of the report when `read` raises an error.
+    `service` is the service and the action of the report when `read` raises an error, and `place` names what gives the
+    base path.
     """
     start = time.perf_counter()
     _log_to_stderr(flags.verbose)
-    report, exporter = _run(flags, service, read)
+    report, exporter = _run(flags, service, place, read)
     if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
@@ -50,7 +51,7 @@ def run_service(flags: Flags, service: tuple[str, str], read: Read) -> int:
     return _publish(report, flags)
 
 
-def _run(flags: Flags, service: tuple[str, str], read: Read) -> tuple[Report, Exporter | None]:
+def _run(flags: Flags, service: tuple[str, str], place: str, read: Read) -> tuple[Report, Exporter | None]:
     """The report, and what sends its metrics, where they are to be sent, and the flags say where."""
     exporter = None
     with ExitStack() as ahead:
@@ -58,8 +59,8 @@ def _run(flags: Flags, service: tuple[str, str], read: Read) -> tuple[Report, Ex
             if flags.report_file is not None:
                 check_output_file(flags.report_file, "--report")
             if not flags.base_path.strip():
-                raise ConfigError("--base-path is empty")
-            check_url(flags.base_path, "--base-path")
+                raise ConfigError(f"{place} is empty")
+            check_url(flags.base_path, place)
             if flags.output_format is Format.PROMETHEUS:
                 _check_prometheus(service[0])
             request, load = read()

@@ -147,6 +147,7 @@ def _of_buckets(
     """The plan of a table with consistent hashing, see `bucket_plan`."""
     selection = ClusteringSelection(verdicts=[] if explain else None)
     groups: list[PlannedBuckets] = []
+    budget = sys.maxsize if rules.sizes.budget is None else rules.sizes.budget
     why = why_no_buckets(table)
     ledger = table.ledger
     pending = ledger.groups_in_compactions.keys(), ledger.groups_in_clusterings().keys()
@@ -155,13 +156,16 @@ def _of_buckets(
         eligibility, slices = Eligibility(sys.maxsize, *pending, half_hidden), view.latest_slices(partition)
         found = select_buckets(table, partition, slices, rules.buckets, eligibility, selection, sorts=bool(rules.sort))
         # A partition is taken whole: see `bucket_plan`.
-        fits = not groups or len(groups) + len(found) <= rules.sizes.max_groups
+        size = sum(one.group.size for one in found)
+        fits = (not groups or len(groups) + len(found) <= rules.sizes.max_groups) and size <= budget
+        beyond = ClusteringReason.GROUP_CAP if size <= budget else ClusteringReason.BUDGET
+        budget -= size if fits else 0
         for one in found:
             if fits:
                 selection.judge(one.group.slices, ClusteringReason.PICKED.value, len(groups))
                 groups.append(one)
             else:
-                selection.judge(one.group.slices, ClusteringReason.GROUP_CAP.value)
+                selection.judge(one.group.slices, beyond.value)
     selection.groups = tuple(one.group for one in groups)
     if not groups:
         why = why or _why_empty(everything, chosen, selection.reasons)

@@ -20,7 +20,7 @@ from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.compaction_trigger import AFTER_REQUEST, Trigger
 from ..timeline.instant import Action, Instant
-from .strategies import BEYOND_IO, Limits, choose
+from .strategies import BEYOND_BUDGET, BEYOND_IO, Limits, choose
 
 
 class CompactionReason(enum.Enum):
@@ -34,8 +34,8 @@ class CompactionReason(enum.Enum):
     UNCOMMITTED = "has files of a write that is not completed"
 
 
-WAITING = BEYOND_IO
-"""The reason of slices that the next plan may take."""
+WAITING = (BEYOND_IO, BEYOND_BUDGET)
+"""The reasons of slices that the next plan may take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,11 @@ _DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a plan: megabytes read and written, least bytes and number of log files, newest partitions."""
+    """The limits of a plan: megabytes read and written, bytes of input (None for any number), least bytes and number of
+    log files, newest partitions."""
 
     io_megabytes: int = value_of(compaction_keys.COMPACTION_IO)
+    budget: int | None = value_of(compaction_keys.COMPACTION_BUDGET)
     log_bytes: int = value_of(compaction_keys.COMPACTION_LOG_BYTES)
     log_files: int = value_of(compaction_keys.COMPACTION_LOG_FILES)
     days: int = value_of(compaction_keys.COMPACTION_DAYS)
@@ -42,6 +44,7 @@ class CompactionChoice:
 
 
 BEYOND_IO = "beyond the megabytes of one plan"
+BEYOND_BUDGET = "beyond the bytes of one plan"
 FEW_BYTES = "below the least bytes of log files"
 FEW_FILES = "below the least number of log files"
 OLDER_DAY = "not in the newest partitions"
@@ -52,7 +55,18 @@ def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> Compac
 
     Raises ConfigError for `day_based` when a partition is not a day.
     """
-    return _STRATEGIES[strategy](slices, limits)
+    choice = _STRATEGIES[strategy](slices, limits)
+    return choice if limits.budget is None else _within(choice, limits.budget)
+
+
+def _within(choice: CompactionChoice, budget: int) -> CompactionChoice:
+    """The slices of the choice that fit into the budget, one after the other."""
+    taken, beyond = list[FileSlice](), list[FileSlice]()
+    for one in choice.taken:
+        fits = one.size <= budget
+        (taken if fits else beyond).append(one)
+        budget -= one.size if fits else 0
+    return CompactionChoice(taken, {**choice.left, BEYOND_BUDGET: beyond} if beyond else choice.left)
 
 
 def _by_log_bytes(slices: Sequence[FileSlice], limits: Limits) -> CompactionChoice:

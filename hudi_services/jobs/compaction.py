@@ -108,5 +108,4 @@ def _describe(planned: PlannedCompaction, report: Report, *, explain: bool) -> N
             ),
         )
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
-    if count := planned.reasons[WAITING]:
-        report.warnings.append(f"{count} {_LEFT}: {WAITING}")
+    report.warnings += [f"{count} {_LEFT}: {why}" for why in WAITING if (count := planned.reasons[why])]

@@ -16,6 +16,7 @@ from ..runs.request import (
     ClusteringRequest,
     CompactionRequest,
     DoctorRequest,
+    FleetRequest,
     IndexDropRequest,
     IndexRequest,
     LookupRequest,
@@ -65,6 +66,7 @@ _SERVICES = (
     Service(ValidateRequest, "validate"),
     Service(DoctorRequest, "doctor"),
     Service(TableReportRequest, "table_report"),
+    Service(FleetRequest, "fleet", is_retried=True),
     Service(WriteRequest, "writing", "write_files", {WriteOperation.DELETE_PARTITION.value: "delete_partitions"}),
 )
 SERVICES: Mapping[str, Service] = {one.request.service: one for one in _SERVICES}

@@ -5,13 +5,13 @@ from ..health.examination import Examination
 from ..html_report.drawing import check_library
 from ..html_report.page import page
 from ..html_report.table_state import table_state
+from ..runs.health_rows import measure_rows, show_outcomes, verdict
 from ..runs.opening import open_supported
 from ..runs.output_file import check_output_file, replace_output_file
 from ..runs.report import CheckResult, Report
 from ..runs.report_rows import HealthFindingRow, MeasureRow
 from ..runs.request import TableReportRequest
 from ..storage import Storage
-from .doctor import measure_rows, show_outcomes, verdict
 
 
 def table_report(request: TableReportRequest, storage: Storage | None = None) -> Report:

@@ -3,8 +3,8 @@
 Sources: HoodieCompactionConfig, HoodieMetadataConfig of Apache Hudi 0.15.0 to 1.2.0.
 """
 
-from .option import ANY_VALUE, Phase, Section
-from .value_types import choice, integer, one_of
+from .option import ANY_VALUE, Option, Phase, Section
+from .value_types import choice, integer, one_of, size
 
 _COMPACTION_PACKAGE = "org.apache.hudi.table.action.compact.strategy"
 _COMPACTION_NAMES = {
@@ -100,6 +100,13 @@ COMPACTION_IO = COMPACTION(
     500 * 1024,
     "log_file_size, log_file_number, bounded_io: megabytes that one compaction reads and writes.",
     parse=integer(0),
+)
+COMPACTION_BUDGET: Option[int | None] = COMPACTION(
+    "hudi.services.compaction.plan.max.bytes",
+    None,
+    "Bytes of base and log files for a whole plan, whatever the strategy; file groups that do not fit are left for the "
+    "next plan.",
+    parse=size,
 )
 COMPACTION_LOG_BYTES = COMPACTION(
     "hoodie.compaction.logfile.size.threshold",

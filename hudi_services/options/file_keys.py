@@ -40,7 +40,7 @@ MAX_PARALLELISM: Option[int | None] = FILES(
     None,
     "The largest number of groups, or of tasks of an index build, that run at once; when not set, no limit.",
     parse=integer(1, 1_000_000),
-    phase=Phase.WRITE | Phase.INDEX,
+    phase=Phase.WRITE | Phase.INDEX | Phase.FLEET,
     in_table=NEVER,
 )
 ENGINE = FILES(
@@ -48,16 +48,16 @@ ENGINE = FILES(
     "spark",
     "What runs the tasks: spark; or local: processes of this machine, one for each core, without Java.",
     parse=_engine,
-    phase=Phase.WRITE | Phase.INDEX,
+    phase=Phase.WRITE | Phase.INDEX | Phase.FLEET,
     in_table=NEVER,
 )
 TIME_LIMIT: Option[int | None] = FILES(
     "hudi.services.time.limit",
     None,
-    "Time after which a clustering or compaction begins no more groups, for example 30m, from the start of the run on; "
-    "when not set, no limit.",
+    "Time after which a clustering or compaction begins no more groups, and `fleet` no service, for example 30m, from "
+    "the start of the run on; when not set, no limit.",
     parse=seconds,
-    phase=Phase.WRITE,
+    phase=Phase.WRITE | Phase.FLEET,
     in_table=NEVER,
 )
 MEMORY_PER_TASK: Option[int | None] = FILES(
@@ -66,7 +66,7 @@ MEMORY_PER_TASK: Option[int | None] = FILES(
     "Memory for the data of one task, for example 512m or 4g; when not set, the memory that Spark's settings leave for "
     "Python.",
     parse=memory,
-    phase=Phase.CLUSTERING | Phase.INGEST,
+    phase=Phase.CLUSTERING | Phase.INGEST | Phase.FLEET,
     in_table=NEVER,
 )
 BOOTSTRAP_SOURCE = FILES(

@@ -42,7 +42,7 @@ def _provider(value: str) -> str:
     return value
 
 
-LOCK = Section("The lock", Phase.ANY, NEVER)
+LOCK = Section("The lock", Phase.ANY | Phase.FLEET, NEVER)
 CONCURRENCY_MODE = LOCK(
     "hoodie.write.concurrency.mode",
     "SINGLE_WRITER",

@@ -37,7 +37,7 @@ def _names_a_host(value: str) -> bool:
         return False
 
 
-METRICS_SECTION = Section("Metrics", Phase.ANY, NEVER)
+METRICS_SECTION = Section("Metrics", Phase.ANY | Phase.FLEET, NEVER)
 METRICS = METRICS_SECTION(
     "hudi.services.metrics",
     "",

@@ -40,6 +40,8 @@ class Phase(enum.Flag):
     """Creating a table."""
     INGEST = enum.auto()
     """Writing rows."""
+    FLEET = enum.auto()
+    """Looking after many tables in one run."""
     CLUSTERING = PLAN | WRITE
     ANY = CLUSTERING | COMPACTION | CLEAN | ARCHIVE | REPAIR | INDEX | LOOKUP | INGEST
 

@@ -12,6 +12,7 @@ from . import (
     compaction_keys,
     creation_keys,
     file_keys,
+    fleet_keys,
     idle_keys,
     index_keys,
     lock_keys,
@@ -38,6 +39,7 @@ SECTIONS = (
     lock_keys.LOCK,
     creation_keys.CREATION,
     writing_keys.WRITING,
+    fleet_keys.FLEET,
     metrics_keys.METRICS_SECTION,
 )
 """In the order of docs/configuration.md."""

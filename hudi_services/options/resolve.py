@@ -127,6 +127,10 @@ class Options:
         """The same options, with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)], lenient=lenient)
 
+    def below(self, layers: Sequence[Layer]) -> "Options":
+        """The same options, with other layers over them, the highest first."""
+        return Options([*layers, *self._layers])
+
     def with_default(self, option: Option[Any], text: str) -> "Options":
         """The same options, with `text` as the value of an option that no layer has."""
         return Options([*self._layers, (DEFAULT_SOURCE, {option.key: text})])

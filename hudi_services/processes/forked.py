@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from ..preloading import load
 from ..process import give_back_large_blocks
 from ..request_counts import requests_so_far
+from ..request_pace import begin_task
 
 MESSAGE = struct.Struct("!cI")
 """What is asked of the first process: the kind, and the number of a worker."""
@@ -95,7 +96,8 @@ def _outcome(payload: bytes) -> bytes:
     """The result of a task or its error, and what it has asked stores for; pickled."""
     before = requests_so_far()
     try:
-        function, task, token = pickle.loads(payload)
+        function, task, token, requests_per_second = pickle.loads(payload)
+        begin_task(requests_per_second)
         done = True, function(task, token), ""
     except BaseException as error:
         done = False, _without_frames(error), traceback.format_exc()

@@ -20,22 +20,23 @@ LITTLE = 16 << 20
 class ProcessEngine:
     """Runs tasks in up to `parallelism` processes, or as many as there are cores, until `close`.
 
-    One thread at a time may give it work.
+    One thread at a time may give it work. `engines` share the machine: its cores and its memory.
     """
 
     repeats_tasks = False
     repeated: Sequence[RepeatedTask] = ()
 
-    def __init__(self, parallelism: int | None = None) -> None:
-        found = usable_cores()
+    def __init__(self, parallelism: int | None = None, *, engines: int = 1) -> None:
+        found = max(1, usable_cores() // engines)
         self.cores = min(found, parallelism or found)
+        self._machine_bytes = machine_bytes() * 8 // 10 // engines
         self._workers = Workers(self.cores)
         self._is_little = False
 
     @property
     def task_memory(self) -> int:
-        """A share of 80 % of the machine, less the memory of the interpreters; at least 64 MiB."""
-        return max(LEAST_MEMORY, (machine_bytes() * 8 // 10 - INTERPRETER_BYTES) // self.cores - INTERPRETER_BYTES)
+        """A share of 80 % of the memory, less the memory of the interpreters; at least 64 MiB."""
+        return max(LEAST_MEMORY, (self._machine_bytes - INTERPRETER_BYTES) // self.cores - INTERPRETER_BYTES)
 
     def prepare(self, size: int) -> None:
         """Get ready, without waiting for it, for jobs whose tasks read so many bytes of the table."""

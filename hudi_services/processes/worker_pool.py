@@ -18,6 +18,7 @@ from ..errors import HudiServicesError, JobLost
 from ..preloading import start_preloading
 from ..process import wait_aside
 from ..request_counts import add_of_tasks
+from ..request_pace import pace_of_tasks
 from ..temporary_files import temporary_folder
 from .forked import FORK, KILL, MESSAGE, STATUS, WAIT
 
@@ -109,7 +110,7 @@ class Workers:
 
     def _given(self, work: tuple[Callable[[Any, str], Any], Any, str], description: str) -> _Worker:
         """A worker that has this now: a function, a task and a token."""
-        payload = pickle.dumps(work)
+        payload = pickle.dumps((*work, pace_of_tasks()))
         worker = self._idle.pop() if self._idle else self._new(description)
         with suppress(BrokenPipeError, ConnectionResetError):
             # Else it is told where the result is awaited.

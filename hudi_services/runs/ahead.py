@@ -14,7 +14,7 @@ from ..options import file_keys
 from ..process import is_this_machine, under_spark_submit, uses_spark_connect
 from ..timeline.instant import Action
 from ..urls import local_path
-from .request import ClusteringRequest, IndexBuildRequest, Mode, PlanRequest, Request, SparkRequest
+from .request import ClusteringRequest, FleetRequest, IndexBuildRequest, Mode, PlanRequest, Request, SparkRequest
 
 if TYPE_CHECKING:
     from ..snapshot import Snapshot
@@ -49,11 +49,13 @@ def get_ready(request: Request, not_inherited: int | None) -> None:
 
 def is_local(request: SparkRequest) -> bool:
     """Whether processes of this machine run the tasks."""
-    has_tasks_for_both = isinstance(request, PlanRequest | IndexBuildRequest)
+    has_tasks_for_both = isinstance(request, PlanRequest | IndexBuildRequest | FleetRequest)
     return has_tasks_for_both and request.options[file_keys.ENGINE] == file_keys.LOCAL
 
 
 def _has_tasks(request: Request) -> bool:
+    if isinstance(request, FleetRequest):
+        return request.apply
     if not isinstance(request, PlanRequest | IndexBuildRequest) or request.dry_run:
         return False
     return not isinstance(request, PlanRequest) or request.mode is not Mode.SCHEDULE

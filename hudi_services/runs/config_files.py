@@ -81,12 +81,12 @@ class _Reading:
             raise ConfigError(f"the properties file {location} includes itself")
         if len(outer) >= _DEEPEST:
             raise ConfigError(f"the properties file {self._first} leads to a chain of more than {_DEEPEST} includes")
-        for line in _text(location).splitlines():
+        for line in text_at(location, "the properties file").splitlines():
             key, value = _split(line)
             if key == "include" and "=" in line:
                 self._count()
                 check_url(value, f"an include of the properties file {location}")
-                self.read(_beside(location, value), (*outer, location))
+                self.read(beside(location, value), (*outer, location))
             elif key:
                 self.values[key] = value
 
@@ -108,21 +108,22 @@ def _split(line: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _text(location: str) -> str:
+def text_at(location: str, what: str) -> str:
+    """The text of the operator's file at a path or URL; `what` names its kind in messages. Raises ConfigError."""
     try:
-        return _bytes(location).decode("utf-8")
+        return _bytes(location, what).decode("utf-8")
     except (NotFound, FileNotFoundError):
-        raise ConfigError(f"the properties file {location} does not exist") from None
+        raise ConfigError(f"{what} {location} does not exist") from None
     except IsADirectoryError:
-        raise ConfigError(f"the properties file {location} is a folder") from None
+        raise ConfigError(f"{what} {location} is a folder") from None
     except (StorageError, CorruptFile, OSError) as error:
-        raise ConfigError(f"the properties file {location} cannot be read: {error}") from error
+        raise ConfigError(f"{what} {location} cannot be read: {error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the properties file {location} is no UTF-8 text at byte {error.start}") from None
+        raise ConfigError(f"{what} {location} is no UTF-8 text at byte {error.start}") from None
 
 
-def _bytes(location: str) -> bytes:
-    check_url(location, "the URL of a properties file")
+def _bytes(location: str, what: str) -> bytes:
+    check_url(location, f"the URL of {what}")
     if location.startswith("file://"):
         # Unlike a file of a table, it may be reached by links: mounted configuration is.
         location = open_storage(location).root
@@ -133,7 +134,8 @@ def _bytes(location: str) -> bytes:
         return file.read()
 
 
-def _beside(location: str, name: str) -> str:
+def beside(location: str, name: str) -> str:
+    """A file that another one names: by a path relative to its folder, or in full."""
     if "://" in name or os.path.isabs(name):
         return name
     folder, slash, _ = location.rpartition("/")

@@ -11,7 +11,7 @@ class Flag:
     """The flag of a field, which has its type and its default."""
 
     names: tuple[str, ...]
-    """The long one first."""
+    """The long one first; () for what stands by itself, without a name."""
     help: str
     required: bool = False
     metavar: str | None = None

@@ -205,6 +205,35 @@ class EarlierClusteringRow(Row, of="earlier_clusterings"):
     why: str | None
 
 
+class FleetTableRow(Row, of="tables"):
+    """A table of a fleet: what a look found, what is due there, and what became of it."""
+
+    base_path: str
+    state: str
+    critical: int
+    warnings: int
+    due: str
+    gain_bytes: int
+    cost_bytes: int
+    read_bytes: int
+    seconds: float
+    why: str | None
+    next: str | None
+
+
+class FleetServiceRow(Row, of="services"):
+    """A service that is due on a table of a fleet, in the order of the gain for each byte."""
+
+    base_path: str
+    service: str
+    state: str
+    gain_bytes: int
+    cost_bytes: int | None
+    read_bytes: int | None
+    seconds: float
+    why: str | None
+
+
 class DroppedGroupRow(Row, of="dropped_groups"):
     """A group of a plan that was left out."""
 

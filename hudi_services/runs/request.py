@@ -172,11 +172,8 @@ class ValidateRequest(Request):
         return "repair" if self.repair else "validate"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HealthRequest(Request):
-    """A look at the health of a table."""
-
-    longest_query_minutes: int | None = flag(
+def _longest_query() -> Any:
+    return flag(
         "--longest-query",
         least=1,
         most=5_256_000,
@@ -184,6 +181,13 @@ class _HealthRequest(Request):
         help="How long the longest query, or the longest pause of an incremental reader, lasts: warn when cleans may "
         "delete its files.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HealthRequest(Request):
+    """A look at the health of a table."""
+
+    longest_query_minutes: int | None = _longest_query()
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -249,6 +253,39 @@ class SparkRequest(Request):
         metavar="SIZE",
         help="Memory of Spark's driver and of each executor, such as 4g.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRequest(SparkRequest):
+    """One run of fleet. `base_path` is the file that lists the tables, and the options hold for all of them."""
+
+    service = "fleet"
+    reads = Phase.FLEET
+
+    apply: bool = False
+    """Run the services that are due; otherwise only look, and say what they are."""
+    longest_query_minutes: int | None = _longest_query()
+    results: str | None = flag(
+        "--results",
+        metavar="FILE",
+        help="Write one JSON line for each table to FILE, on this machine, as soon as the table is finished.",
+    )
+    resume: bool = flag(
+        "--resume",
+        default=False,
+        help="Go on where an earlier run ended: leave out the tables that have a finished line in the file of "
+        "--results, and keep the lines. Without such a file, begin.",
+    )
+    retries: int = 0
+    """How often a service tries again when the store or the lock fails."""
+
+    @property
+    def action(self) -> str:
+        return "run" if self.apply else "look"
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

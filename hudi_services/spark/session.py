@@ -3,7 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,14 +28,16 @@ class Spark(NamedTuple):
 
 
 @contextmanager
-def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spark]:
+def spark(
+    app_name: str, master: str | None, memory: str | None, more: Mapping[str, str] | None = None
+) -> Iterator[Spark]:
     """The running session, or else our own session, which is stopped when no job of this process uses it any more.
 
     The master of our own session is `master`, else that of spark-submit, else local[*]; without spark-submit, its
-    workers use this Python. `memory` is Spark's notation (4g) for the driver and the executors. Raises ConfigError
-    when there is no Java.
+    workers use this Python. `memory` is Spark's notation (4g) for the driver and the executors, and `more` are settings
+    of our own session. Raises ConfigError when there is no Java.
     """
-    there = _session.join(lambda: _start(app_name, master, memory))
+    there = _session.join(lambda: _start(app_name, master, memory, more=more))
     try:
         yield there
     finally:
@@ -100,11 +102,15 @@ def _of_pyspark(name: str) -> Any:
 
 
 def _start(
-    app_name: str, master: str | None, memory: str | None, java_options: tuple[str, str] | None = None
+    app_name: str,
+    master: str | None,
+    memory: str | None,
+    java_options: tuple[str, str] | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> tuple["SparkContext", Callable[[], None]]:
     """A new session of our own, and the function that stops it and leaves this process as it was.
 
-    `java_options`: of Java and of Spark's launcher, in place of those of the class archives.
+    `java_options`: of Java and of Spark's launcher, in place of those of the class archives. `more`: settings.
     """
     with ExitStack() as while_it_starts, ExitStack() as undo:
         undo.enter_context(unchanged(_OF_SPARK))
@@ -131,7 +137,7 @@ def _start(
         if own is not None and own.java is not None:
             of_spark.connect(own.java)
             undo.callback(of_spark.forget_java)
-        begun = of_spark.begin({"spark.app.name": app_name, **settings})
+        begun = of_spark.begin({"spark.app.name": app_name, **settings, **(more or {})})
         # The session adds the folder of its files to the import path.
         undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
         undo.callback(of_spark.stop, begun)

@@ -23,6 +23,7 @@ from pyspark.accumulators import AddingAccumulatorParam
 from pyspark.serializers import CloudPickleSerializer
 
 from ..request_counts import add_of_tasks
+from ..request_pace import pace_of_tasks
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _lock = threading.Lock()
@@ -70,7 +71,7 @@ def shipped(
 
     The returned function refers to nothing in this package: it is pickled by value, and has `function` pickled by name.
     """
-    archive, requests = shipment.archive, shipment.requests
+    archive, requests, per_second = shipment.archive, shipment.requests, pace_of_tasks()
     body: bytes = CloudPickleSerializer().dumps(function)  # type: ignore[no-untyped-call]
 
     def run(payloads: Iterable[Any]) -> Iterator[Any]:
@@ -94,7 +95,9 @@ def shipped(
         else:
             loaded = pickle.loads(body)
         from hudi_services.request_counts import requests_so_far
+        from hudi_services.request_pace import begin_task
 
+        begin_task(per_second)
         before = requests_so_far()
         try:
             yield from loaded(payloads)

@@ -96,6 +96,15 @@ def machine(table: OperatorTable) -> Iterator[Callable[[Sequence[str]], Printed]
         yield command
 
 
+def placed(command: str, table: OperatorTable) -> list[str]:
+    """How the command is told where the table is: by its path, or by a list that has it."""
+    if command.split()[0] != "fleet":
+        return ["--base-path", str(table.path)]
+    tables = table.path.parent / "tables.txt"
+    tables.write_text(f"{table.path}\n")
+    return [str(tables)]
+
+
 def small_files(folder: Path) -> OperatorTable:
     return OperatorTable(unpack("1.2.0", folder))
 

@@ -23,7 +23,7 @@ from hudi_services.runs.report import Report
 from hudi_services.runs.request import Request
 from hudi_services.runs.retries import run_with_retries
 
-from .operator_tables import RECIPES, machine
+from .operator_tables import RECIPES, machine, placed
 from .test_danger import CASES, READS, Case
 
 COMMANDS: dict[str, Any] = get_command(app()).commands  # type: ignore[attr-defined]
@@ -46,6 +46,12 @@ VALUES = {
     "--longest-query": "7",
     "--metrics": "METRICS",
     "--html": "OTHER_PAGE",
+    "--services": "clean",
+    "--at-once": "7",
+    "--max-bytes": "7g",
+    "--max-requests": "7000",
+    "--table-time": "7m",
+    "--results": "RESULTS",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -90,13 +96,13 @@ MORE_IN_WRITE = {"--table-name", "--spark-master", "--spark-memory"}
 
 def options(command: str, *, hidden: bool = False) -> list[Any]:
     """Those that are listed, or with `hidden` all. Typer may have a copy of click of its own: no types here."""
-    found = [one for one in COMMANDS[command].params if hidden or not one.hidden]
+    found = [one for one in COMMANDS[command].params if hidden or not getattr(one, "hidden", False)]
     assert len(found) > 8
     return found
 
 
 def long_name(option: Any) -> str:
-    return next(str(name) for name in option.opts if name.startswith("--"))
+    return next((str(name) for name in option.opts if name.startswith("--")), str(option.metavar))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -210,14 +216,15 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             "PREDICATES": str(predicates),
             "METRICS": str(tmp_path / "metrics.prom"),
             "PAGE": str(tmp_path / "page.html"),
+            "RESULTS": str(tmp_path / "results.jsonl"),
             "OTHER_PAGE": str(tmp_path / "other.html"),
         }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:
-            run([command, "--base-path", str(table.path), "--dry-run", *given])
+            run([command, *placed(command, table), "--dry-run", *given])
         return reads["done"]
 
-    common = {"base_path", *COMMON} - {"lock_wait", "metrics"}
+    common = {"base_path", "tables_file", *COMMON} - {"lock_wait", "metrics"}
     own = [option for option in options(command) if option.name not in common]
     assert ("--lock-wait" in {long_name(option) for option in own}) == (command not in READS)
     before = asked()
@@ -227,6 +234,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
         "--retry-last-failed-clustering-job": ("--mode", "scheduleAndExecute"),
         "--publish": ("--mode", "scheduleAndExecute"),
         "--strategy": ("--mode", "scheduleAndExecute"),
+        **({"--resume": ("--results", "RESULTS")} if command == "fleet" else {}),
     }
     for option in own:
         name = long_name(option)
@@ -244,7 +252,7 @@ def test_the_options_that_flags_stand_for_are_known() -> None:
 def test_every_flag_is_of_a_command() -> None:
     """And what is tried again by the command line is tried again by the Python API."""
     taken = {name for row in ROWS for name in row.takes}
-    assert {*taken, "base_path", *COMMON} == {
+    assert {*taken, *(row.place for row in ROWS), *COMMON} == {
         *flags_of(Flags),
         *(name for row in ROWS for name in flags_of(row.request)),
     }

@@ -12,7 +12,7 @@ import pytest
 from hudi_services.cli.app import app
 from hudi_services.cli.flags import RULE
 
-from .operator_tables import RECIPES, OperatorTable, Printed, machine
+from .operator_tables import RECIPES, OperatorTable, Printed, machine, placed
 from .tables import digest
 from .test_docs import document
 
@@ -44,6 +44,7 @@ CASES = {
     "recover": Case("abandoned-write", (), LOOKS),
     "validate": Case("wrong-metadata", (), LOOKS, looks_with=5),
     "orphan-files": Case("orphans", (), LOOKS),
+    "fleet": Case("clustered", (), LOOKS),
 }
 ALSO = {
     "execute --mode scheduleAndExecute": Case("small-files", (), ACTS),
@@ -101,7 +102,7 @@ def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
         known = {"INSTANT": where.instant, "ROWS": str(where.rows_file)}
         given = [known.get(word, word) for word in case.words]
         with machine(where) as run:
-            return run([*command.split(), "--base-path", str(where.path), *given, *flags, "--format", "json"])
+            return run([*command.split(), *placed(command, where), *given, *flags, "--format", "json"])
 
     def looks(*flags: str) -> None:
         done = printed(table, *flags)

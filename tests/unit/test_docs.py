@@ -29,6 +29,7 @@ from hudi_services.jobs import (
     clustering,
     compaction,
     doctor,
+    fleet,
     orphan_files,
     recover,
     table_report,
@@ -55,6 +56,7 @@ from hudi_services.runs.request import (
     ClusteringRequest,
     CompactionRequest,
     DoctorRequest,
+    FleetRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -430,6 +432,9 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)
     long = RECIPES["long-timeline"](folder / "long")
+    tables = folder / "tables.txt"
+    tables.write_text(f"{long.path}\n")
+    looked = fleet.fleet(FleetRequest(base_path=str(tables), options=resolve([("test", long.conf)])))
     archived = archive.archive(ArchiveRequest(base_path=str(long.path), options=resolve([("test", long.conf)])))
     new = pa.table({"id": ["a"], "day": ["d"], "ts": [0]})
     create(folder / "appended", table_type="MERGE_ON_READ").insert(new)
@@ -449,6 +454,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("doctor", doctor.doctor(DoctorRequest(base_path=str(wrong), options=off))),
         ("advise", advised),
         ("report", table_report.table_report(of_page)),
+        ("fleet", looked),
         ("write", inserted),
         ("write", appended),
         ("rollback and undo", undone),

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_services.api.many_tables import run_fleet
 from hudi_services.api.table import Table
 from hudi_services.engine import Engine
 from hudi_services.jobs.services import SERVICES, Service, job_of
@@ -22,6 +23,7 @@ from hudi_services.runs.request import (
     ClusteringRequest,
     CompactionRequest,
     DoctorRequest,
+    FleetRequest,
     IndexDropRequest,
     IndexRequest,
     LookupRequest,
@@ -123,4 +125,12 @@ def test_the_methods_of_a_table_take_what_the_requests_take() -> None:
         taken = {argument for name, of in METHODS.items() if of is kind for argument in signatures[name]}
         others = {*NOT_IN_PYTHON, *([OF_ROLLBACK] if kind is UndoRequest else [])}
         assert set(flags_of(kind)) - others <= taken, kind
-    assert {one.request for one in SERVICES.values()} - set(METHODS.values()) == {OrphanFilesRequest}
+    assert {one.request for one in SERVICES.values()} - set(METHODS.values()) == {OrphanFilesRequest, FleetRequest}
+
+
+def test_the_function_for_many_tables_takes_what_its_request_takes() -> None:
+    parameters = inspect.signature(run_fleet).parameters
+    given = {one.name: one for one in fields(FleetRequest)}
+    for name in (*flags_of(FleetRequest), "apply", "retries"):
+        if name not in NOT_IN_PYTHON:
+            assert (parameters[name].annotation, parameters[name].default) == (given[name].type, given[name].default)

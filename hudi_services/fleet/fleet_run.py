@@ -1,0 +1,217 @@
+"""One run over many tables: looks, then services in the order of their gain, and what became of each table."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from ..errors import CheckFailed, HudiServicesError, PartlyDone
+from ..health.all_checks import examine
+from ..health.examination import Examination
+from ..health.model import Level
+from ..options import file_keys, fleet_keys, value_of
+from ..request_pace import paced
+from ..runs.health_rows import show_outcomes
+from ..runs.memory_watch import MemoryWatch
+from ..runs.opening import open_supported
+from ..runs.report import CheckResult, InOut, Report, TableFacts, sentence
+from ..runs.report_rows import FleetServiceRow, FleetTableRow, HealthFindingRow
+from ..runs.request import DoctorRequest, FleetRequest, Request
+from ..runs.retries import run_with_retries
+from ..urls import message_without_secrets, without_secrets
+from .budget import Budget
+from .discovery import ListedTables
+from .due import DueService, due_or_why
+from .engines import engines_of
+from .model import FleetState, FleetTable
+from .places import Places
+from .ranking import TableTurn, ranked
+from .results import ResultsFile
+from .table_turns import TableTurns
+
+_MENDING = {"recover", "validate", "orphan-files"}
+_WRONG = (FleetState.FAILED, FleetState.SLOW, FleetState.BUSY)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRules:
+    """What a run may do and use."""
+
+    services: tuple[str, ...] = value_of(fleet_keys.SERVICES)
+    at_once: int = value_of(fleet_keys.AT_ONCE)
+    most_bytes: int | None = value_of(fleet_keys.MOST_BYTES)
+    requests_per_second: int | None = value_of(fleet_keys.REQUESTS_PER_SECOND)
+    table_seconds: int = value_of(fleet_keys.TABLE_TIME)
+    most_seconds: int | None = value_of(file_keys.TIME_LIMIT)
+
+
+@dataclass
+class FleetRun:
+    """A run, whose budget of time begins with it. `job_of` gives the function that carries a request out."""
+
+    request: FleetRequest
+    report: Report
+    job_of: Callable[[Request], Callable[..., Report]]
+    rules: FleetRules = field(init=False)
+    budget: Budget = field(init=False)
+    _results: ResultsFile | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _turns: Counter[str] = field(default_factory=Counter)
+    """How many turns of work a table waits for, by its place."""
+    _unwritten: str = ""
+    """Why the results could not be written."""
+
+    def __post_init__(self) -> None:
+        self.rules = self.request.options.of(FleetRules)
+        self.budget = Budget(self.rules.most_bytes, self.rules.most_seconds)
+
+    def over(self, listed: ListedTables) -> Report:
+        """Look at the tables, do what is due, and end the report.
+
+        Raises ConfigError for a file of results that cannot be written, and ConflictError where another run writes it.
+        """
+        request = self.request
+        with ExitStack() as ends:
+            if request.results is not None:
+                self._results = ResultsFile.open(request.results, resume=request.resume, applies=request.apply)
+                ends.callback(self._results.close)
+            ends.callback(MemoryWatch(self.report).close)
+            return self._over(listed)
+
+    def _over(self, listed: ListedTables) -> Report:
+        before = self._results.finished if self._results is not None else {}
+        failed = [FleetTable.of_failed_line(line, error, self.request.options) for line, error in listed.failed]
+        left = [one for one in listed.tables if one.url not in before]
+        tables = [FleetTable(one, TableFacts(without_secrets(one.url))) for one in left]
+        with paced(self.rules.requests_per_second), self.report.phase("look"):
+            self._look_at(tables)
+        turns = ranked(tables) if self.request.apply else []
+        self._turns = Counter(one.table.listed.url for one in turns)
+        for table in (*failed, *tables):
+            if not self._turns[table.listed.url]:
+                self._write(table)
+        if turns:
+            with self.report.phase("services"):
+                self._serve(turns)
+            self._look_again(tables)
+        return self._end([*failed, *tables], len(listed.tables) - len(left))
+
+    def _look_at(self, tables: Sequence[FleetTable]) -> None:
+        done = 0
+
+        def look(table: FleetTable) -> None:
+            nonlocal done
+            self._look(table)
+            with self._lock:
+                done += 1
+                self.request.progress("look", done, len(tables))
+
+        places = Places[FleetTable](look, id, self.rules.at_once, self.rules.table_seconds)
+        for table in places.run(tables, leaves_slow=True):
+            table.is_slow = True
+            table.error = f"the look at it has not ended after {self.rules.table_seconds} seconds"
+            table.hint = "run doctor on it: its storage may answer slowly, or not at all"
+
+    def _look(self, table: FleetTable) -> None:
+        """Look at the table, as doctor does, and find what is due."""
+        listed = table.listed
+        due, unable = list[DueService](), ""
+
+        def job(request: DoctorRequest) -> Report:
+            nonlocal due, unable
+            run = open_supported(request, None, Report.start(request), repairs=True)
+            seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
+            outcomes = examine(seen)
+            due, unable = due_or_why(seen, outcomes, listed.options.of(FleetRules).services)
+            run.report.show(HealthFindingRow, show_outcomes(run.report, outcomes, run.table.storage.root))
+            return run.report.completed(None)
+
+        start = time.monotonic()
+        request = DoctorRequest(
+            base_path=listed.url, options=listed.options, longest_query_minutes=self.request.longest_query_minutes
+        )
+        report = run_with_retries(job, request, self.request.retries, time.sleep)
+        with self._lock:
+            if table.is_slow:
+                # It was given up, and is told so.
+                return
+            table.facts = report.table
+            table.findings = report.shown(HealthFindingRow)
+            table.unable = sum(one.result is CheckResult.SKIPPED for one in report.checks)
+            table.due = due
+            table.error = sentence(report.error) if report.error is not None else unable
+            table.hint = message_without_secrets(report.hint)
+            table.seconds += time.monotonic() - start
+
+    def _serve(self, turns: Sequence[TableTurn]) -> None:
+        rewrites = any(one.cost for turn in turns for one in turn.services)
+        with engines_of(self.request, self.rules.at_once, starts=rewrites) as engines:
+            running = TableTurns(self.budget, engines.lent, self.job_of, self.request.retries)
+
+            def work(turn: TableTurn) -> None:
+                left = running.run(turn)
+                if left is not None:
+                    places.again(left)
+                    return
+                place = turn.table.listed.url
+                with self._lock:
+                    self._turns[place] -= 1
+                    is_last = not self._turns[place]
+                    self.request.progress("services", len(turns) - self._turns.total(), len(turns))
+                if is_last:
+                    self._write(turn.table)
+
+            places = Places[TableTurn](
+                work, lambda turn: id(turn.table), self.rules.at_once, self.rules.table_seconds, engines.cancel
+            )
+            with paced(self.rules.requests_per_second, engines.tasks):
+                places.run(turns, leaves_slow=False)
+
+    def _look_again(self, tables: Sequence[FleetTable]) -> None:
+        """Look again at tables of which rows were hidden or in danger, where a service was to mend that."""
+        mended = [one for one in tables if one.counts[Level.CRITICAL] and one.had(_MENDING)]
+        if mended:
+            with paced(self.rules.requests_per_second), self.report.phase("look again"):
+                self._look_at(mended)
+
+    def _write(self, table: FleetTable) -> None:
+        if self._results is not None and not self._unwritten:
+            try:
+                self._results.add(table.line(applies=self.request.apply))
+            except HudiServicesError as error:
+                self._unwritten = sentence(error)
+
+    def _end(self, tables: Sequence[FleetTable], before: int) -> Report:
+        report = self.report
+        report.dry_run = not self.request.apply
+        report.show(FleetTableRow, (one.row() for one in sorted(tables, key=lambda one: one.severity)))
+        report.show(FleetServiceRow, (row for one in ranked(tables) for row in one.table.service_rows(one.services)))
+        if done := [one for table in tables for one in table.outcomes if one.due.cost]:
+            report.bytes = InOut(sum(one.read_bytes or 0 for one in done), sum(one.written_bytes or 0 for one in done))
+            report.files = InOut(sum(one.files_before or 0 for one in done), sum(one.files_after or 0 for one in done))
+        states = Counter(one.state for one in tables)
+        told = [f"{states[one]} {one.value}" for one in FleetState if states[one]]
+        told += [f"{before} finished by an earlier run"] if before else []
+        said = f"{len(tables) + before} tables: {', '.join(told)}"
+        in_danger = sum(bool(one.counts[Level.CRITICAL]) for one in tables)
+        if in_danger:
+            said = f"rows of {in_danger} tables are hidden or in danger; {said}"
+        is_wrong = any(states[one] for one in _WRONG)
+        if self._unwritten:
+            report.partly_done(f"{said}; {self._unwritten}", "give another file as --results, and run it again")
+        elif is_wrong:
+            report.partly_done(said, "no other table was kept from anything; each of these says what is next")
+        elif self.request.apply and not any(one.outcomes for one in tables) and not in_danger:
+            report.idle(said)
+        elif self.request.apply:
+            report.reason = said
+            report.completed(None)
+        else:
+            report.looked(f"dry run: {said}")
+        if in_danger:
+            report.exit_code = CheckFailed.exit_code
+        elif is_wrong or self._unwritten:
+            report.exit_code = PartlyDone.exit_code
+        return report

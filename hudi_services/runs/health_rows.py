@@ -1,0 +1,56 @@
+"""What the checks of a table have found, as rows of a report and as a sentence."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ..health.examination import Examination
+from ..health.model import CheckOutcome, HealthFinding, Level
+from .report import CheckResult, NamedCheck, Report
+from .report_rows import HealthFindingRow, MeasureRow
+
+
+def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], root: str) -> list[HealthFindingRow]:
+    """Put the checks on the report, and give what they have found in the table at `root`, the worst first."""
+    report.checks = [_named(one) for one in outcomes]
+    rows = [_row(one.check.name, found, root) for one in outcomes for found in one.findings]
+    return sorted(rows, key=lambda row: Level(row.level).rank)
+
+
+def measure_rows(seen: Examination) -> list[MeasureRow]:
+    """The numbers of the table that the checks have looked up."""
+    return [MeasureRow(name, float(value)) for name, value in seen.measures.items()]
+
+
+def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome]) -> str:
+    """What was found, in one sentence without its full stop."""
+    counts = Counter(Level(row.level) for row in rows)
+    nouns = {Level.CRITICAL: "critical finding", Level.WARNING: "warning", Level.NOTE: "note"}
+    told = ", ".join(_counted(counts[level], noun) for level, noun in nouns.items() if counts[level])
+    unable = sum(bool(one.unable) for one in outcomes)
+    skipped = f"; {_counted(unable, 'check')} could not be made" if unable else ""
+    return f"{told or 'the table is all right'}{skipped}"
+
+
+def _row(check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
+    name, _, flags = finding.command.partition(" ")
+    return HealthFindingRow(
+        level=finding.level.value,
+        check=check,
+        subject=finding.subject,
+        finding=finding.sentence,
+        command=f"hudi-services {name} --base-path {root} {flags}".rstrip() if name else "",
+        numbers=json.dumps(dict(finding.numbers)),
+    )
+
+
+def _named(outcome: CheckOutcome) -> NamedCheck:
+    if outcome.unable:
+        return NamedCheck(outcome.check.name, CheckResult.SKIPPED, outcome.unable)
+    if not outcome.findings:
+        return NamedCheck(outcome.check.name, CheckResult.PASSED)
+    return NamedCheck(outcome.check.name, CheckResult.FAILED, _counted(len(outcome.findings), "finding"))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
