@@ -1,5 +1,6 @@
 """From the lines of the list to tables: patterns are looked up in storage, all at the same time."""
 
+import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from ..paths import TABLE_FOLDER, bare_name
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
-from ..urls import scheme_of
+from ..urls import local_path, scheme_of
 from .tables_file import ANY_DEPTH, TablesLine, name_pattern
 
 _DEEPEST = 20
@@ -64,7 +65,8 @@ def find_tables(lines: Sequence[TablesLine], options_of: Callable[[Sequence[Laye
 def _identity(place: str) -> Hashable:
     """Equal for the same files: two lines may write the place of one table in two ways."""
     try:
-        return open_storage(place).identity
+        local = local_path(place)
+        return open_storage(place).identity if local is None else os.path.realpath(local)
     except HudiServicesError:
         return place
 

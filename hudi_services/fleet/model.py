@@ -185,7 +185,7 @@ class FleetTable:
                 base_path=self.listed.url,
                 service=one.due.command,
                 state=one.state,
-                gain_bytes=one.due.gain,
+                gain_bytes=one.due.gain or None,
                 cost_bytes=one.due.cost or None,
                 read_bytes=one.read_bytes,
                 seconds=one.seconds,

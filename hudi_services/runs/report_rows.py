@@ -227,7 +227,7 @@ class FleetServiceRow(Row, of="services"):
     base_path: str
     service: str
     state: str
-    gain_bytes: int
+    gain_bytes: int | None
     cost_bytes: int | None
     read_bytes: int | None
     seconds: float

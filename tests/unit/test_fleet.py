@@ -1,0 +1,519 @@
+"""`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hudi_services
+from hudi_services.cli.app import run
+from hudi_services.errors import ConfigError, PartlyDone, StorageError
+from hudi_services.fleet.budget import Budget
+from hudi_services.fleet.discovery import find_tables
+from hudi_services.fleet.places import Places
+from hudi_services.fleet.tables_file import read_tables_file
+from hudi_services.jobs import fleet
+from hudi_services.jobs.services import job_of
+from hudi_services.options import resolve
+from hudi_services.request_pace import Pace
+from hudi_services.runs import opening
+from hudi_services.runs.report import Report, RunState
+from hudi_services.runs.report_rows import FleetServiceRow, FleetTableRow
+from hudi_services.runs.request import (
+    ArchiveRequest,
+    CleanRequest,
+    CompactionRequest,
+    FleetRequest,
+    Mode,
+    Request,
+)
+from hudi_services.runs.retries import run_with_retries
+from hudi_services.storage import Storage
+
+from ..interop.pristine import Pristine
+from .fleets import DUE, KINDS, Seeds, make, rows_of
+from .tables import digest, open_local
+
+pytestmark = pytest.mark.threads
+_LOCKED = (
+    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL "
+    "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider "
+    "hoodie.write.lock.filesystem.expire=0 hoodie.write.lock.wait_time_ms=0"
+)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
+    folder = tmp_path_factory.mktemp("seeds")
+    for kind in KINDS:
+        make(folder, kind)
+    return Seeds(folder)
+
+
+def listed(folder: Path, *lines: str) -> str:
+    file = folder / "tables.txt"
+    file.write_text("\n".join(lines) + "\n")
+    return str(file)
+
+
+def over(tables: str, *, apply: bool = False, options: dict[str, str] | None = None, **more: Any) -> Report:
+    of_run = resolve([("test", {**DUE, "hudi.services.engine": "local", **(options or {})})])
+    return fleet.fleet(FleetRequest(base_path=tables, options=of_run, apply=apply, **more))
+
+
+def states(report: Report) -> dict[str, str]:
+    return {Path(row.base_path).name: row.state for row in report.shown(FleetTableRow)}
+
+
+def done_on(path: Path) -> Counter[str]:
+    """The completed services on the timeline of a table."""
+    return Counter(one.action.value for one in open_local(path).timeline.instants if one.is_completed)
+
+
+# The list
+
+
+def test_the_lines_of_a_list(tmp_path: Path) -> None:
+    (tmp_path / "more.props").write_text("hoodie.keep.max.commits=9\nhoodie.keep.min.commits=8\n")
+    text = listed(
+        tmp_path,
+        "# tables",
+        "",
+        "/data/a/   hoodie.clean.commits.retained=3   # by night",
+        "'/data/with blanks' 'hoodie.table.name=two words'",
+        "/lake/raw#1/**  include=more.props hoodie.keep.max.commits=20",
+        "!/lake/raw#1/tmp/*",
+    )
+    first, blanks, raw, out = read_tables_file(text)
+    assert (first.place, first.is_pattern, out.is_excluded) == ("/data/a", False, True)
+    assert first.source == f"{text}:3" and blanks.place == "/data/with blanks"
+    options = resolve([("--hoodie-conf", {"hoodie.clean.commits.retained": "7"})])
+    assert options.below(first.layers).given("hoodie.clean.commits.retained") == (f"{text}:3", "3")
+    texts = options.below(raw.layers).texts()
+    assert (texts["hoodie.keep.max.commits"], texts["hoodie.keep.min.commits"]) == ("20", "8")
+    assert texts["hoodie.clean.commits.retained"] == "7"
+    assert raw.names("/lake/raw#1/x/y") and not raw.names("/lake/raw#1") and not out.names("/lake/raw#1/tmp")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/data/a 'b", ":1 cannot be read: no closing quotation"),
+        ("/data/a /data/b", ":1 has a word after the place that is not of the form KEY=VALUE"),
+        ("!/data/a x=y", ":1 leaves tables out, and gives them options"),
+        ("/data/**/a", ":1: ** may only be the last name of a pattern"),
+        ("s3://*/a", ":1: a bucket or a host cannot be a pattern"),
+        ("s3://key:secret@lake/a", "holds a user name or password"),
+        ("/data/a include=none.props", "none.props does not exist"),
+        ("/data/a hoodie.clean.commits.retained=many", "hoodie.clean.commits.retained=many (from"),
+        ("!/data/a", "lists no table"),
+        ("/nowhere/*", "there is no table at the places in"),
+    ],
+)
+def test_a_wrong_line_ends_the_run_before_any_table(
+    line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", listed(tmp_path, line), "--apply", "--engine", "local"]) == 2
+    told = capsys.readouterr().err
+    assert said in told and "secret" not in told and "Traceback" not in told
+
+
+def test_patterns_find_the_tables_that_a_walk_finds(tmp_path: Path) -> None:
+    """Random trees and patterns; the model walks all folders and matches whole paths."""
+    draw = random.Random(47)
+    names = ("a", "ab", "b", "b c", "_h", ".s", "%2F", "x+y")
+    for number in range(12):
+        root = tmp_path / f"tree{number}"
+        for _ in range(30):
+            folder = root.joinpath(*draw.choices(names, k=draw.randint(1, 4)))
+            is_table = draw.random() < 0.5
+            (folder / (".hoodie" if is_table else "data")).mkdir(parents=True, exist_ok=True)
+            if is_table:
+                (folder / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=t\n")
+        tables = {path.parent.parent for path in root.rglob(".hoodie/hoodie.properties")}
+        for pattern in ("*", "a*", "*b*", "*/*", "*/a*/*", "a/*", f"*/{draw.choice(names)}", "**", "a/**"):
+            lines = read_tables_file(listed(tmp_path, f"'{root}/{pattern}'", f"'!{root}/a/*'"))
+            found = [one.url for one in find_tables(lines, resolve([]).below).tables]
+            expected = {
+                path for path in tables if _fits(path.relative_to(root).parts, pattern.split("/"), root, tables)
+            }
+            expected = {path for path in expected if path.parent != root / "a"}
+            assert len({*found}) == len(found) and {*map(Path, found)} == expected, (number, pattern)
+
+
+def _fits(names: Sequence[str], parts: Sequence[str], root: Path, tables: set[Path]) -> bool:
+    *head, last = parts
+    if last == "**":
+        above = {root.joinpath(*names[:at]) for at in range(len(head) + 1, len(names))}
+        is_below = [*names[: len(head)]] == head and len(names) > len(head)
+        return is_below and not above & tables and not any(name[0] in "._" for name in names[len(head) :])
+    patterns = [re.escape(one).replace(r"\*", ".*") for one in parts]
+    return len(names) == len(parts) and all(map(re.fullmatch, patterns, names))
+
+
+def test_links_and_places_that_are_written_twice(tmp_path: Path, seeds: Seeds) -> None:
+    path = seeds.copy("plain", tmp_path / "lake" / "plain")
+    (tmp_path / "lake" / "link").symlink_to(path)
+    (tmp_path / "lake" / "up").symlink_to(tmp_path)
+    below = find_tables(read_tables_file(listed(tmp_path, f"{tmp_path}/**")), resolve([]).below)
+    assert [one.url for one in below.tables] == [str(path)]
+    lines = [f"file://{path}  hoodie.clean.commits.retained=5", f"{path}/", f"{tmp_path}/lake/*", "/nowhere/*"]
+    found = find_tables(read_tables_file(listed(tmp_path, *lines)), resolve([]).below)
+    assert [one.url for one in found.tables] == [f"file://{path}"]
+    assert found.tables[0].options.texts() == {"hoodie.clean.commits.retained": "5"}
+    assert [one.place for one in found.without_table] == ["/nowhere/*"]
+
+
+# The limits
+
+
+def test_what_is_reserved_never_passes_the_budget() -> None:
+    """Threads that reserve, use a part and settle: what they have together is within the budget at every moment."""
+    budget, having, most = Budget(10_000, None), [0], [0]
+    lock = threading.Lock()
+
+    def work(seed: int) -> None:
+        draw = random.Random(seed)
+        for _ in range(300):
+            reserved = budget.reserve(draw.randint(0, 900))
+            if reserved is None:
+                continue
+            with lock:
+                having[0] += reserved
+                most[0] = max(most[0], having[0])
+            used = draw.choice((0, draw.randint(0, reserved), reserved)) // 20
+            with lock:
+                having[0] -= reserved - used
+            budget.settle(reserved, used)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert budget.used == having[0] <= 10_000 and 2_000 < most[0] <= 10_000
+    assert Budget(5, None).reserve(9) == 5 and Budget(None, None).reserve(9) == 9
+
+
+def test_time_is_over_at_the_limit() -> None:
+    now = [100.0]
+    budget = Budget(None, 60, clock=lambda: now[0])
+    assert (budget.seconds_left, budget.is_late, Budget(None, None).seconds_left) == (60, False, None)
+    now[0] += 60
+    assert budget.is_late
+
+
+def test_in_no_second_there_are_more_requests_than_the_pace_and_its_burst() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        now, rate, made = [0.0], draw.choice((0.5, 3, 50)), list[tuple[float, int]]()
+        pace = Pace(
+            rate, clock=lambda now=now: now[0], sleep=lambda seconds, now=now: now.__setitem__(0, now[0] + seconds)
+        )
+        for _ in range(40):
+            now[0] += draw.choice((0, 0, draw.random() * 5))
+            requests = draw.randint(1, 3)
+            pace.wait(requests)
+            made.append((now[0], requests))
+        for at, (first, _) in enumerate(made):
+            total = 0
+            for moment, requests in made[at:]:
+                total += requests
+                # A second of turns that nobody took, and the request that is made before its last turn is over.
+                assert total <= rate * (moment - first) + rate + 3 + 1e-6
+
+
+def test_places_never_work_on_more_than_they_may() -> None:
+    """Random turns: each once, at most so many that have their place, and of one key one at a time."""
+    draw = random.Random(5)
+    for most in (1, 3):
+        lock, at_work, counts, done = threading.Lock(), Counter[int](), list[int](), list[int]()
+
+        def work(turn: int) -> None:
+            with lock:
+                at_work[turn % 7] += 1
+                counts.append(at_work.total())
+                assert at_work[turn % 7] == 1
+            time.sleep(draw.random() / 200)
+            with lock:
+                at_work[turn % 7] -= 1
+                done.append(turn)
+            if turn < 5:
+                places.again(turn + 100)
+
+        places = Places[int](work, lambda turn: turn % 7, most, limit=60)
+        assert places.run(range(40), leaves_slow=False) == []
+        assert sorted(done) == [*range(40), *range(100, 105)] and max(counts) == most
+
+
+def test_a_slow_turn_gives_up_its_place() -> None:
+    ends, done = threading.Event(), list[int]()
+
+    def work(turn: int) -> None:
+        if turn < 2:
+            ends.wait(60)
+        done.append(turn)
+
+    left = Places[int](work, lambda turn: turn, 1, limit=0.1).run(range(8), leaves_slow=True)
+    assert sorted(left) == [0, 1] and sorted(done) == [*range(2, 8)]
+    ends.set()
+    # Services are waited for, also slow ones.
+    waited = list[int]()
+    places = Places[int](lambda turn: (time.sleep(0.3), waited.append(turn)) and None, lambda turn: turn, 1, limit=0.1)
+    assert places.run(range(4), leaves_slow=False) == [] and sorted(waited) == [*range(4)]
+
+
+def test_too_many_slow_turns_leave_the_rest() -> None:
+    ends, begun = threading.Event(), list[int]()
+
+    def work(turn: int) -> None:
+        begun.append(turn)
+        ends.wait(60)
+
+    left = Places[int](work, lambda turn: turn, 1, limit=0.05).run(range(30), leaves_slow=True)
+    assert sorted(left) == [*range(30)] and 4 <= len(begun) <= 5
+    ends.set()
+
+
+def test_an_interrupt_ends_all_work() -> None:
+    ended = list[str]()
+
+    def work(turn: int) -> None:
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            ended.append("released")
+            raise
+
+    places = Places[int](work, lambda turn: turn, 3, limit=60)
+    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        places.run(range(9), leaves_slow=False)
+    assert ended == ["released"] * 3
+
+
+# What is due
+
+_SERVICES: dict[str, Callable[..., Request]] = {
+    "clean": CleanRequest,
+    "archive": ArchiveRequest,
+    "compact": lambda **given: CompactionRequest(mode=Mode.SCHEDULE, **given),
+}
+
+
+@pytest.mark.parametrize(
+    "release",
+    ["1.2.0", *(pytest.param(one, marks=pytest.mark.deep) for one in ("0.15.0", "1.0.2", "1.1.1"))],
+)
+def test_what_a_service_would_do_is_due(release: str, tmp_path: Path) -> None:
+    """On all tables of a release of real Hudi, each service asked by itself is the judge: none is missed."""
+    Pristine.unpack(release, tmp_path)
+    places = sorted(path.parent for path in tmp_path.rglob(".hoodie") if path.parent.name == "table")
+    assert len(places) > 15
+    options = {**DUE, "hoodie.clean.commits.retained": "2", "hoodie.compact.inline.max.delta.commits": "1"}
+    report = over(listed(tmp_path, *map(str, places)), options=options)
+    due = {(row.base_path, row.service) for row in report.shown(FleetServiceRow)}
+    of_run = resolve([("test", {**DUE, **options})])
+    acts, refused = set[tuple[str, str]](), 0
+    for row in report.shown(FleetTableRow):
+        assert row.state != "failed", row.why
+        for command, kind in _SERVICES.items():
+            request = kind(base_path=row.base_path, options=of_run, dry_run=True)
+            found = run_with_retries(job_of(request), request, 0, time.sleep)
+            refused += found.state is RunState.FAILED
+            if found.state is RunState.COMPLETED:
+                acts.add((row.base_path, command))
+    asked = {(place, command) for place, command in due if command in _SERVICES}
+    assert acts <= asked and len(asked - acts) <= len(acts) and len(acts) > 5
+
+
+# Runs
+
+
+def fleet_of(folder: Path, seeds: Seeds, *kinds: str) -> list[Path]:
+    """Copies of seeds, called after their kinds and numbers."""
+    return [seeds.copy(kind, folder / "lake" / f"{kind}{number}") for number, kind in enumerate(kinds)]
+
+
+def check_rows(seeds: Seeds, paths: Sequence[Path]) -> None:
+    for path in paths:
+        assert rows_of(path).equals(seeds.rows(path.name.rstrip("0123456789"))), path
+
+
+def lines_of(file: Path) -> dict[str, dict[str, Any]]:
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    by_name = {Path(line["base_path"]).name: line for line in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+class _Slow:
+    """A storage that does not answer until it is let go."""
+
+    def __init__(self, storage: Storage, ends: threading.Event) -> None:
+        self._storage, self._ends = storage, ends
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("list_dir", "read", "head"):
+            self._ends.wait(60)
+        return getattr(self._storage, name)
+
+
+def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
+    tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = ("cow", "mor", "plain", "cow", "cow", "cow", "mor")
+    paths = fleet_of(tmp_path, seeds, *kinds)
+    _, _, wrong, torn, alien, locked, slow = paths
+    (torn / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=torn")
+    properties = alien / ".hoodie" / "hoodie.properties"
+    properties.write_text(re.sub("hoodie.table.version=.*", "hoodie.table.version=99", properties.read_text()))
+    (locked / ".hoodie" / "lock").write_text("")
+    ends, opened = threading.Event(), opening.open_storage
+
+    def open_slowly(url: str) -> Any:
+        return _Slow(opened(url), ends) if url == str(slow) else opened(url)
+
+    monkeypatch.setattr(opening, "open_storage", open_slowly)
+    (tmp_path / "lake" / "not-a-table").mkdir()
+    none = tmp_path / "none"
+    tables = listed(tmp_path, f"{locked} {_LOCKED}", f"{wrong} hoodie.clean.commits.retained=x", str(none))
+    with pytest.raises(ConfigError, match=r"tables.txt:2"):
+        over(tables, apply=True)
+    before = {path: digest(path) for path in paths}
+    tables = listed(tmp_path, f"{locked} {_LOCKED}", str(none), f"{tmp_path}/lake/*")
+    results = tmp_path / "results.jsonl"
+    of_run = {"hudi.services.fleet.table.time": "2s", "hudi.services.fleet.tables.at.once": "2"}
+    report = over(tables, apply=True, options=of_run, results=str(results))
+    assert states(report) == {
+        **dict.fromkeys(("cow0", "mor1", "plain2"), "done"),
+        **dict.fromkeys(("cow3", "cow4", "none"), "failed"),
+        "cow5": "busy",
+        "mor6": "slow",
+    }
+    assert (report.state, report.exit_code) == (RunState.PARTLY_DONE, 7)
+    assert report.reason == "8 tables: 1 slow, 3 failed, 1 busy, 3 done"
+    for row in report.shown(FleetTableRow):
+        assert (row.state != "done") == bool(row.why) and (row.state not in ("failed", "slow")) or row.next, row
+    lines = lines_of(results)
+    assert {name: line["state"] for name, line in lines.items()} == states(report)
+    assert {name for name, line in lines.items() if line["finished"]} == {"cow0", "mor1", "plain2"}
+    assert all(digest(path) == before[path] for path in (torn, alien, slow))
+    # The lease of a run that waited for the lock is released, and stays as a file.
+    assert all(".locks/" in name for name in digest(locked).keys() ^ before[locked].keys())
+    check_rows(seeds, [path for path in paths if path not in (torn, alien)])
+    for path, kind in zip(paths, kinds, strict=True):
+        if states(report)[path.name] == "done":
+            assert sorted(one["command"] for one in lines[path.name]["services"]) == sorted(KINDS[kind])
+            assert done_on(path)["clean"] == ("clean" in KINDS[kind])
+            assert open_local(path).timeline.last_clustering() is not None
+
+    # Those that were finished are left out by the next run, also where much is due there again.
+    ends.set()
+    monkeypatch.setattr(opening, "open_storage", opened)
+    shutil.copytree(seeds.folder / "cow" / ".hoodie", torn / ".hoodie", dirs_exist_ok=True)
+    shutil.copytree(seeds.folder / "cow" / ".hoodie", alien / ".hoodie", dirs_exist_ok=True)
+    (locked / ".hoodie" / "lock").unlink()
+    none.mkdir()
+    seeds.copy("plain", none / "plain")
+    finished = {name: line for name, line in lines.items() if line["finished"]}
+    before = {path: digest(path) for path in paths if path.name in finished}
+    tables = listed(tmp_path, f"{locked} {_LOCKED}", f"{none}/*", f"{tmp_path}/lake/*")
+    report = over(tables, apply=True, results=str(results), resume=True)
+    assert states(report) == dict.fromkeys(("cow3", "cow4", "cow5", "mor6", "plain"), "done")
+    assert report.exit_code == 0 and report.reason == "8 tables: 5 done, 3 finished by an earlier run"
+    lines = lines_of(results)
+    assert all(lines[name] == line for name, line in finished.items())
+    assert all(digest(path) == before[path] for path in before)
+    check_rows(seeds, paths)
+    # A clean may follow a clustering later; nothing is rewritten again.
+    assert not any(row.cost_bytes for row in over(tables).shown(FleetServiceRow))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 9))])
+def test_services_run_by_their_gain_within_the_budget(seed: int, tmp_path: Path, seeds: Seeds) -> None:
+    """Random fleets and budgets: what clusterings and compactions read is within it, and the first ones had it."""
+    draw = random.Random(seed)
+    paths = fleet_of(tmp_path, seeds, *draw.choices([*KINDS], k=4 if seed == 0 else 7))
+    tables = listed(tmp_path, f"{tmp_path}/lake/*")
+    before = {path: digest(path) for path in paths}
+    look = over(tables)
+    assert all(digest(path) == before[path] for path in paths) and look.dry_run
+    ranking = [(row.base_path, row.service) for row in look.shown(FleetServiceRow)]
+    rewriting = [row for row in look.shown(FleetServiceRow) if row.cost_bytes]
+    gains = [row.gain_bytes / row.cost_bytes for row in rewriting]
+    assert gains == sorted(gains, reverse=True)
+    free = [row.cost_bytes is None for row in look.shown(FleetServiceRow)]
+    assert free == sorted(free, reverse=True)
+    cost = sum(row.cost_bytes for row in rewriting)
+    budget = draw.randint(1, cost)
+    of_run = {"hudi.services.fleet.max.bytes": str(budget), "hudi.services.fleet.tables.at.once": str(seed % 4 + 1)}
+    report = over(tables, apply=True, options=of_run)
+    rows = report.shown(FleetServiceRow)
+    assert [(row.base_path, row.service) for row in rows] == ranking
+    assert report.bytes.before is None or report.bytes.before <= budget
+    assert sum(row.read_bytes or 0 for row in rows) == (report.bytes.before or 0)
+    assert sum(map(_rewritten, paths)) == (report.bytes.before or 0)
+    assert all(row.state == "completed" for row in rows if row.cost_bytes is None)
+    if seed == 0:
+        # One at a time: a service begins only when all before it have begun.
+        left = [row.state == "left" for row in rows]
+        assert left == sorted(left) or budget < max(row.cost_bytes or 0 for row in rewriting) * 2
+    assert report.exit_code == 0
+    check_rows(seeds, paths)
+    # With what is left of the work, and enough bytes, all is done.
+    again = over(tables, apply=True)
+    assert not {"left", "failed"} & {*states(again).values()}
+    check_rows(seeds, paths)
+
+
+def _rewritten(path: Path) -> int:
+    """The bytes of the files that clusterings and compactions of the active timeline have read, by their plans."""
+    table, total = open_local(path), 0
+    for instant in table.timeline.completed_writes():
+        if table.timeline.is_clustering(instant):
+            names = [
+                name for group in table.timeline.read_plan(instant).groups for one in group.slices for name in one.names
+            ]
+        elif instant.action.value == "commit" and table.config.is_merge_on_read:
+            plan = table.timeline.read_compaction_plan(instant)
+            names = [f"{one.partition}/{name}" for one in plan.operations for name in one.names]
+        else:
+            continue
+        total += sum((path / "a" / Path(name).name).stat().st_size for name in names)
+    return total
+
+
+def test_time_that_is_over_leaves_the_rest(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = fleet_of(tmp_path, seeds, "cow", "plain")
+    before = {path: digest(path) for path in paths}
+    monkeypatch.setattr(Budget, "is_late", property(lambda budget: True))
+    report = over(listed(tmp_path, f"{tmp_path}/lake/*"), apply=True, options={"hudi.services.time.limit": "1h"})
+    assert {*states(report).values()} == {"left"} and report.exit_code == 0
+    assert {row.why for row in report.shown(FleetServiceRow)} == {"the time limit is over"}
+    assert all(digest(path) == before[path] for path in paths)
+
+
+def test_requests_keep_to_the_pace(tmp_path: Path, seeds: Seeds) -> None:
+    """Not how long it takes at most, which a busy machine decides, but how long at least."""
+    paths = fleet_of(tmp_path, seeds, "cow", "plain")
+    began = time.monotonic()
+    report = over(
+        listed(tmp_path, *map(str, paths)), apply=True, options={"hudi.services.fleet.requests.per.second": "150"}
+    )
+    asked = sum(sum(of.values()) for of in report.requests.values()) or None
+    assert {*states(report).values()} == {"done"} and asked is None or asked <= 150 * (time.monotonic() - began) + 150
