@@ -184,7 +184,9 @@ def test_a_sum_without_one_of_its_numbers_is_none() -> None:
 def _row_of(kind: type[Row], number: int) -> Row:
     """Different in each field."""
     whole = next((one for one in reversed(kind.__subclasses__()) if one.list_name == kind.list_name), kind)
-    return whole(**{name: number if of is int else of(f"{name} {number}") for name, of in columns(kind).items()})
+    numbers: dict[type, int | float] = {int: number, float: number + 0.5}
+    of_type = columns(kind)
+    return whole(**{name: numbers[of] if of in numbers else of(f"{name} {number}") for name, of in of_type.items()})
 
 
 @pytest.mark.parametrize("kind", lists._LISTS)
