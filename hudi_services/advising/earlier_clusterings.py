@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..clustering.completed_clusterings import UNREADABLE, newest_clusterings, read_clustering
-from ..errors import CorruptFile, HudiServicesError, NotFound
+from ..clustering.completed_clusterings import CompletedClustering, UnreadableClustering, newest_clusterings
+from ..errors import CorruptFile, NotFound
 from ..snapshot import Snapshot
-from ..timeline.instant import Instant
 from .file_ranges import SliceRanges
 from .layout_search import Floats, Read, read_of
 from .predicates import Predicate
@@ -43,17 +42,15 @@ def earlier_clusterings(
     table: Snapshot, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> list[EarlierClustering]:
     """The newest completed clusterings of the active timeline, the newest first."""
-    return [_measured(table, one, predicates, reader) for one in newest_clusterings(table.timeline)]
+    return [_measured(one, predicates, reader) for one in newest_clusterings(table)]
 
 
 def _measured(
-    table: Snapshot, instant: Instant, predicates: Sequence[Predicate], reader: SliceRanges
+    done: CompletedClustering | UnreadableClustering, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> EarlierClustering:
-    try:
-        done = read_clustering(table, instant)
-    except HudiServicesError as error:
-        return EarlierClustering(instant.ts, "", (), 0, 0, None, None, f"{UNREADABLE}: {error.message}")
-    known = partial(EarlierClustering, instant.ts, done.layout, done.columns, len(done.old), len(done.new))
+    if isinstance(done, UnreadableClustering):
+        return EarlierClustering(done.instant.ts, "", (), 0, 0, None, None, done.why)
+    known = partial(EarlierClustering, done.instant.ts, done.layout, done.columns, len(done.old), len(done.new))
     if done.deleted_files:
         return known(None, None, f"a clean has deleted {done.deleted_files} files of it")
     try:

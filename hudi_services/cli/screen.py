@@ -77,7 +77,8 @@ def _print_largest(sheet: Sheet, kind: type[Row], rows: Sequence[Values], share:
     lines, is_cut = lines_of(rows, how, how.most or share)
     cells = [{field: sheet.plain(cell(field, value)) for field, value in line.items()} for line in lines]
     sheet.console.print(sheet.table(how.columns, cells, how.fewer))
-    sheet.print_labelled([(one[how.label], _noted(one, how.notes), False) for one in cells if how.notes], "")
+    noted = [(one[how.label], _noted(one, how.notes), False) for one in cells]
+    sheet.print_labelled([(label, text, is_path) for label, text, is_path in noted if text], "")
     return is_cut
 
 

@@ -1,23 +1,20 @@
 """The newest completed clusterings of the active timeline: the file slices that each replaced, and its new ones."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 
-from ..codecs.clustering_plan import CLUSTER
-from ..errors import CorruptFile
+from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
+from ..errors import CorruptFile, HudiServicesError
 from ..file_names import parse_base_file
 from ..model import CommitMetadata, FileSlice
 from ..paths import bare_name
 from ..rows.sort_order import LINEAR, from_strategy_params, layout_of
 from ..snapshot import Snapshot
-from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
 from .planned_slices import sized_slices
 
-UNREADABLE = "its plan or its commit cannot be read"
-_MOST = 5
+_MOST, _MOST_SLICES = 5, 20_000
+"""How many are looked at, and after how many replaced file slices no further one."""
 _MIB = 1 << 20
 
 
@@ -45,17 +42,53 @@ class CompletedClustering:
         return next((name for name, slices in sides.items() if not all(one.size for one in slices)), "")
 
 
-def newest_clusterings(timeline: Timeline) -> list[Instant]:
-    """Up to five, the newest first; those that were rolled back, or undone, are not completed.
+@dataclass(frozen=True)
+class UnreadableClustering:
+    """One that is committed, and cannot be read."""
+
+    instant: Instant
+    why: str
+
+
+def newest_clusterings(table: Snapshot) -> Iterator[CompletedClustering | UnreadableClustering]:
+    """Up to five, the newest first; fewer where plans are very large. One that was rolled back, or undone, is not
+    completed.
 
     Raises CorruptFile and StorageError where it cannot be known whether an instant is one.
     """
-    return list(islice((one for one in reversed(timeline.completed_writes()) if _is_clustering(timeline, one)), _MOST))
+    left, slices = _MOST, 0
+    for instant in reversed(table.timeline.completed({Action.REPLACE_COMMIT})):
+        found = _clustering(table, instant)
+        if found is None:
+            continue
+        yield found
+        left -= 1
+        slices += len(found.old) if isinstance(found, CompletedClustering) else 0
+        if not left or slices >= _MOST_SLICES:
+            return
 
 
-def read_clustering(table: Snapshot, instant: Instant) -> CompletedClustering:
-    """Read the plan and the commit of a completed clustering. Raises HudiServicesError where one cannot be read."""
-    plan = table.timeline.read_plan(instant)
+def _clustering(table: Snapshot, instant: Instant) -> CompletedClustering | UnreadableClustering | None:
+    """None for another write that replaces."""
+    timeline, plan, why = table.timeline, None, "its requested file is lost"
+    try:
+        requested = timeline.read_requested(instant)
+        if timeline.has_plan(instant) and not requested.is_clustering:
+            return None
+        plan = requested.plan
+    except CorruptFile as error:
+        why = error.line
+    if plan is None:
+        # The commit tells the operation, too.
+        is_one = timeline.read_commit(instant).operation == CLUSTER
+        return UnreadableClustering(instant, f"its plan cannot be read: {why}") if is_one else None
+    try:
+        return _completed(table, instant, plan)
+    except HudiServicesError as error:
+        return UnreadableClustering(instant, f"it cannot be read: {error.line}")
+
+
+def _completed(table: Snapshot, instant: Instant, plan: ClusteringPlan) -> CompletedClustering:
     old = sized_slices(table, plan, f"the plan of {instant.ts}")
     commit = table.timeline.read_commit(instant)
     columns = tuple(column.name for column in from_strategy_params(plan.strategy_params))
@@ -68,16 +101,6 @@ def read_clustering(table: Snapshot, instant: Instant) -> CompletedClustering:
         planned_bytes=round(sum(group.metrics.get("TOTAL_IO_READ_MB", 0.0) for group in plan.groups) * _MIB),
         written_bytes={bare_name(stat.path): stat.file_size for stats in commit.stats.values() for stat in stats},
     )
-
-
-def _is_clustering(timeline: Timeline, instant: Instant) -> bool:
-    if instant.action.completed_as is not Action.REPLACE_COMMIT:
-        return False
-    with suppress(CorruptFile):
-        if timeline.has_plan(instant):
-            return timeline.is_clustering(instant)
-    # The requested file is lost or broken: the commit tells the operation, too.
-    return timeline.read_commit(instant).operation == CLUSTER
 
 
 def _new_slices(table: Snapshot, commit: CommitMetadata) -> Iterator[FileSlice]:

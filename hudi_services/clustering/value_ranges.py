@@ -24,8 +24,8 @@ class ValueRanges:
         self._records_of: tuple[str, dict[str, StatsRecord]] = "", {}
         """The records of the index by file name, with the prefix of their keys."""
         self._partition: str | None = None
-        self._footers: dict[tuple[str, str], tuple[ColumnStats, ...]] = {}
-        """The column statistics from the footers, by file id and base instant."""
+        self._footers: dict[str, tuple[ColumnStats, ...]] = {}
+        """The column statistics from the footers, by file id."""
 
     def __call__(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
         """The range of each of the slices of one partition.
@@ -55,7 +55,7 @@ class ValueRanges:
             return [_of_record(record) for record in records]
         # All ranges from one source: index and footers do not always agree on a value.
         self._read_footers(slices)
-        return [_of_footer(self._footers[one.file_id, one.base_instant], column) for one in slices]
+        return [_of_footer(self._footers[one.file_id], column) for one in slices]
 
     def _records(self, slices: Sequence[FileSlice], column: str) -> list[StatsRecord] | None:
         """The records of the index, where it has those of all slices, and no slice has log files."""
@@ -77,12 +77,12 @@ class ValueRanges:
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:
         if self._partition != slices[0].partition:
             self._partition, self._footers = slices[0].partition, {}
-        missing = [one for one in slices if (one.file_id, one.base_instant) not in self._footers]
+        missing = [one for one in slices if one.file_id not in self._footers]
         self._footers.update(describe(self._table.slices, missing, _columns))
 
 
-def _columns(file_slice: FileSlice, facts: SliceFacts) -> tuple[tuple[str, str], tuple[ColumnStats, ...]]:
-    return (file_slice.file_id, file_slice.base_instant), facts.columns
+def _columns(file_slice: FileSlice, facts: SliceFacts) -> tuple[str, tuple[ColumnStats, ...]]:
+    return file_slice.file_id, facts.columns
 
 
 def _of_record(record: StatsRecord) -> Range:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..clustering.completed_clusterings import UNREADABLE, CompletedClustering, newest_clusterings, read_clustering
+from ..clustering.completed_clusterings import CompletedClustering, UnreadableClustering, newest_clusterings
 from ..clustering.strategies import Range
 from ..clustering.value_ranges import ValueRanges
 from ..errors import HudiServicesError
@@ -84,7 +84,7 @@ def clustering_gains(table: Snapshot, bytes_of: Mapping[str, int]) -> list[Clust
 
     Raises CorruptFile and StorageError where it cannot be known which instants are clusterings.
     """
-    return [_gain(table, one, bytes_of) for one in newest_clusterings(table.timeline)]
+    return [_gain(table, one, bytes_of) for one in newest_clusterings(table)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +116,17 @@ class RangedSample:
         )
 
 
-def _gain(table: Snapshot, instant: Instant, bytes_of: Mapping[str, int]) -> ClusteringGain:
-    try:
-        done = read_clustering(table, instant)
-    except HudiServicesError as error:
-        return ClusteringGain(instant, why=f"{UNREADABLE}: {error.line}")
+def _gain(
+    table: Snapshot, done: CompletedClustering | UnreadableClustering, bytes_of: Mapping[str, int]
+) -> ClusteringGain:
+    if isinstance(done, UnreadableClustering):
+        return ClusteringGain(done.instant, why=done.why)
     try:
         lookup, why = _lookup_gain(table, done)
     except HudiServicesError as error:
         lookup, why = None, f"the ranges of its files cannot be read: {error.line}"
     return ClusteringGain(
-        instant,
+        done.instant,
         done.layout,
         done.columns,
         len({one.partition for one in done.old}),

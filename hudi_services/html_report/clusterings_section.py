@@ -74,9 +74,10 @@ def _opened(gain: ClusteringGain) -> str:
         f"{size_text(round(after.bytes))}, in {name_text(gain.columns[0])}."
     )
     if gain.is_sample and gain.old is not None and gain.new is not None:
+        some = f", in {lookup.partitions:,} of {gain.partitions:,} partitions"
         sentence += (
-            f" A sample: the ranges of {lookup.ranges:,} of {gain.old.files + gain.new.files:,} files, in "
-            f"{lookup.partitions:,} of {gain.partitions:,} partitions."
+            f" A sample: the ranges of {lookup.ranges:,} of {gain.old.files + gain.new.files:,} files"
+            f"{some if lookup.partitions < gain.partitions else ''}."
         )
     return sentence
 

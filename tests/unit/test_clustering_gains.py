@@ -13,7 +13,7 @@ import pytest
 
 import hudi_services
 from hudi_services.base_files.slices import SliceSource, describe
-from hudi_services.clustering import value_ranges
+from hudi_services.clustering import completed_clusterings, value_ranges
 from hudi_services.codecs.clustering_plan import encode_clustering_plan
 from hudi_services.health import clustering_gains as gains
 from hudi_services.health.clustering_gains import FileSizes, Lookup, LookupGain, RangedSample, clustering_gains
@@ -154,6 +154,25 @@ def test_tables_that_real_hudi_wrote(release: str, column: str, tmp_path: Path) 
     assert numbers(gain.lookup) == expected(old, new)
 
 
+def test_old_slices_with_log_files_have_no_range(tmp_path: Path) -> None:
+    """The averages leave them out, and the page says of how many files it knows the ranges."""
+    table = create(tmp_path / "t", table_type="MERGE_ON_READ", options=QUICK)
+    for number in range(4):
+        values = range(1000 * number, 1000 * number + 1500, 100)
+        rows = pa.table({"id": [f"{number}-{one}" for one in values], "ts": values, "day": ["a"] * 15, "n": values})
+        table.bulk_insert(rows, options={**QUICK, "hoodie.parquet.small.file.limit": "0"})
+    bare = [file for file in live(tmp_path / "t") if pq.read_table(file, partitioning=None)["n"][0].as_py() != 1000]
+    table.upsert(pa.table({"id": ["1-1000"], "ts": [9999], "day": ["a"], "n": [0]}), options=QUICK)
+    sizes = [one.size for one in open_local(tmp_path / "t").view.live_slices()]
+    assert table.cluster(options=sorted_by("n")).ok
+    state = table_state(examined(tmp_path / "t"))
+    assert state.clusterings is not None
+    (gain,) = state.clusterings
+    assert numbers(gain.lookup) == expected(ranges(bare, "n"), ranges(live(tmp_path / "t"), "n"))
+    assert len(bare) == 3 and gain.old == FileSizes(4, sum(sizes), round(float(np.median(sizes))))
+    assert "A sample: the ranges of 4 of 5 files." in Parsed(page(state, "", [])).text
+
+
 def test_what_is_known_when_the_old_files_are_gone(shuffled: Path, tmp_path: Path) -> None:
     """The sizes of all files: old ones by commits, without them by the plan, in whole MiB."""
     path, table = copy_of(shuffled, tmp_path)
@@ -213,7 +232,9 @@ def test_partitions_that_a_clean_has_left_are_measured(shuffled: Path, tmp_path:
     )
 
 
-def test_the_newest_five_without_those_that_were_undone(shuffled: Path, tmp_path: Path) -> None:
+def test_the_newest_five_without_those_that_were_undone(
+    shuffled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those that sorted nothing, too; and one whose plan is garbage, or lost, costs one line."""
     path, table = copy_of(shuffled, tmp_path)
     made = []
@@ -221,7 +242,11 @@ def test_the_newest_five_without_those_that_were_undone(shuffled: Path, tmp_path
         rows = pa.table({"id": [f"n{number}"], "ts": [number], "day": ["a"], "n": [number], "pad": ["x"]})
         table.bulk_insert(rows, options={**QUICK, "hoodie.parquet.small.file.limit": "0"})
         made.append(table.cluster(options=sorted_by("n") if number % 2 else QUICK).instant)
-    assert [gain.instant.ts for gain in clustering_gains(open_local(path), {})] == made[:1:-1]
+    five = clustering_gains(open_local(path), {})
+    assert [gain.instant.ts for gain in five] == made[:1:-1] and five[0].old is not None
+    monkeypatch.setattr(completed_clusterings, "_MOST_SLICES", five[0].old.files + 1)
+    assert [gain.instant.ts for gain in clustering_gains(open_local(path), {})] == made[:4:-1]
+    monkeypatch.undo()
     assert table.undo(made[-1], options=QUICK).ok
     table.insert_overwrite(rows.set_column(2, "day", pa.array(["b"])), options=QUICK)
     found = clustering_gains(open_local(path), {})
@@ -236,12 +261,13 @@ def test_the_newest_five_without_those_that_were_undone(shuffled: Path, tmp_path
     done = table.report(str(tmp_path / "page.html"))
     rows_of = done.report["tables"]["earlier_clusterings"]
     assert done.report["exit_code"] == 0 and [row["instant"] for row in rows_of] == made[5:0:-1]
+    assert garbage.name in rows_of[0]["why"] and "its requested file is lost" in rows_of[1]["why"]
     for row in rows_of[:2]:
-        assert row["why"].startswith("its plan or its commit cannot be read: ") and row["instant"] in row["why"]
+        assert row["why"].startswith("its plan cannot be read: ")
         assert row["old_files"] is row["new_bytes"] is row["opened_before"] is None
     assert rows_of[2]["opened_after"] == 1
     text = Parsed((tmp_path / "page.html").read_text()).text
-    assert text.count("Not known: its plan or its commit cannot be read: ") == 2
+    assert text.count("Not known: its plan cannot be read: ") == 2
     advice = table.advise(["n < 3"], options=QUICK).report["tables"]["earlier_clusterings"]
     assert [bool(row["why"]) for row in advice] == [True, True, False, False, False]
 
