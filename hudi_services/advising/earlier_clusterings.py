@@ -4,22 +4,16 @@ The old files of a clustering go with a clean. The new ones are compared as the 
 writes have replaced them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from ..clustering.planned_slices import sized_slices
-from ..errors import CorruptFile, HudiServicesError, NotFound
-from ..file_names import parse_base_file
-from ..model import FileSlice
-from ..rows.sort_order import LINEAR, from_strategy_params, layout_of
+from ..clustering.completed_clusterings import CompletedClustering, UnreadableClustering, newest_clusterings
+from ..errors import CorruptFile, NotFound
 from ..snapshot import Snapshot
-from ..timeline.instant import Instant
 from .file_ranges import SliceRanges
 from .layout_search import Floats, Read, read_of
 from .predicates import Predicate
-
-_MOST = 5
-"""The newest clusterings that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -48,43 +42,19 @@ def earlier_clusterings(
     table: Snapshot, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> list[EarlierClustering]:
     """The newest completed clusterings of the active timeline, the newest first."""
-    completed = [one for one in table.timeline.completed_writes() if table.timeline.is_clustering(one)]
-    return [_measured(table, one, predicates, reader) for one in reversed(completed[-_MOST:])]
+    return [_measured(one, predicates, reader) for one in newest_clusterings(table)]
 
 
 def _measured(
-    table: Snapshot, instant: Instant, predicates: Sequence[Predicate], reader: SliceRanges
+    done: CompletedClustering | UnreadableClustering, predicates: Sequence[Predicate], reader: SliceRanges
 ) -> EarlierClustering:
+    if isinstance(done, UnreadableClustering):
+        return EarlierClustering(done.instant.ts, "", (), 0, 0, None, None, done.why)
+    known = partial(EarlierClustering, done.instant.ts, done.layout, done.columns, len(done.old), len(done.new))
+    if done.deleted_files:
+        return known(None, None, f"a clean has deleted {done.deleted_files} files of it")
     try:
-        plan = table.timeline.read_plan(instant)
-        old = [one for group in sized_slices(table, plan, f"the plan of {instant.ts}") for one in group]
-        new = list(_new_slices(table, instant))
-    except HudiServicesError as error:
-        return EarlierClustering(instant.ts, "", (), 0, 0, None, None, f"its plan cannot be read: {error.message}")
-    sort = from_strategy_params(plan.strategy_params)
-    columns = tuple(column.name for column in sort)
-    layout = layout_of(plan.strategy_params) if columns else ""
-    counts = (len(old), len(new))
-    for what, slices in (("old", old), ("new", new)):
-        if not all(one.size for one in slices):
-            return EarlierClustering(
-                instant.ts, layout, columns, *counts, None, None, f"a clean has deleted {what} files of it"
-            )
-    try:
-        before, after = (read_of(predicates, reader.read(slices)) for slices in (old, new))
+        before, after = (read_of(predicates, reader.read(slices)) for slices in (done.old, done.new))
     except (NotFound, CorruptFile) as error:
-        return EarlierClustering(instant.ts, layout, columns, *counts, None, None, error.message)
-    return EarlierClustering(instant.ts, layout or LINEAR * bool(columns), columns, *counts, before, after)
-
-
-def _new_slices(table: Snapshot, instant: Instant) -> Iterator[FileSlice]:
-    """The new files of a clustering, with the sizes of those that are still there."""
-    stats = table.timeline.read_commit(instant).stats
-    table.view.load(sorted(stats))
-    for partition, of_partition in stats.items():
-        sizes = table.view.sizes(partition)
-        for stat in of_partition:
-            name = stat.path.rpartition("/")[2]
-            base = parse_base_file(partition, name, sizes.get(name, 0))
-            if base is not None:
-                yield FileSlice.of_base(base)
+        return known(None, None, error.message)
+    return known(before, after)

@@ -4,6 +4,7 @@ from ..runs.report_rows import (
     ArchivedRow,
     ArchiveFileRow,
     CheckedPartitionRow,
+    ClusteringGainRow,
     ClusteringGroupRow,
     ClusteringSliceRow,
     CompactionGroupRow,
@@ -164,6 +165,21 @@ _LISTS: dict[type[Row], Excerpt] = {
         label="base_path",
         fewer=("why", "cost_bytes", "read_bytes"),
         adds=("gain_bytes", "cost_bytes", "read_bytes"),
+    ),
+    ClusteringGainRow: Excerpt(
+        columns=(
+            _text("instant", "clustering"),
+            _text("columns", "sorted by", 10),
+            _number("old_files", "old files"),
+            _number("new_files", "new"),
+            _number("old_bytes", "old size"),
+            _number("new_bytes", "new"),
+            _number("opened_before", "a lookup opened"),
+            _number("opened_after", "opens"),
+        ),
+        label="instant",
+        fewer=("new_bytes", "old_bytes"),
+        notes=(("why", "{}"),),
     ),
     TimelineRow: Excerpt(
         columns=(

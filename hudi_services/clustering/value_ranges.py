@@ -15,12 +15,14 @@ from .strategies import Range
 
 
 class ValueRanges:
-    """The ranges in one snapshot of a table. Footers are kept in memory for the latest partition only."""
+    """The ranges in one snapshot of a table. What is read is kept in memory for the latest partition only."""
 
     def __init__(self, table: Snapshot) -> None:
         self._table = table
         metadata, indexed = table.metadata, COLUMN_STATS in table.config.metadata_partitions
         self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None
+        self._records_of: tuple[str, dict[str, StatsRecord]] = "", {}
+        """The records of the index by file name, with the prefix of their keys."""
         self._partition: str | None = None
         self._footers: dict[str, tuple[ColumnStats, ...]] = {}
         """The column statistics from the footers, by file id."""
@@ -43,21 +45,34 @@ class ValueRanges:
             raise ConfigError(f"the column {column} has values of several types in partition {slices[0].partition!r}")
         return found
 
+    def are_indexed(self, slices: Sequence[FileSlice], column: str) -> bool:
+        """Whether the index tells the ranges of all these slices of one partition: then no footer is read."""
+        return not slices or self._records(slices, column) is not None
+
     def _find(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
-        indexed = self._indexed(slices[0].partition, column)
-        records = [[indexed.get(file.name) for file in one.files] for one in slices]
-        known = [of_slice[0] for of_slice in records if len(of_slice) == 1 and of_slice[0] is not None]
-        if len(known) == len(slices):
-            return [_of_record(record) for record in known]
+        records = self._records(slices, column)
+        if records is not None:
+            return [_of_record(record) for record in records]
         # All ranges from one source: index and footers do not always agree on a value.
         self._read_footers(slices)
         return [_of_footer(self._footers[one.file_id], column) for one in slices]
 
+    def _records(self, slices: Sequence[FileSlice], column: str) -> list[StatsRecord] | None:
+        """The records of the index, where it has those of all slices, and no slice has log files."""
+        indexed = self._indexed(slices[0].partition, column)
+        records = [[indexed.get(file.name) for file in one.files] for one in slices]
+        known = [of_slice[0] for of_slice in records if len(of_slice) == 1 and of_slice[0] is not None]
+        return known if len(known) == len(slices) else None
+
     def _indexed(self, partition: str, column: str) -> dict[str, StatsRecord]:
         if self._index is None:
             return {}
-        found = self._index.scan(column_stats_prefix(column, partition))
-        return {one.file_name: one for one in found if isinstance(one, StatsRecord) and not one.deleted}
+        prefix = column_stats_prefix(column, partition)
+        if self._records_of[0] != prefix:
+            found = self._index.scan(prefix)
+            told = {one.file_name: one for one in found if isinstance(one, StatsRecord) and not one.deleted}
+            self._records_of = prefix, told
+        return self._records_of[1]
 
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:
         if self._partition != slices[0].partition:

@@ -34,6 +34,8 @@ class CommitFacts:
     in their place."""
     rows_of: Mapping[str, int]
     """The rows of each base file that these commits have written, by its name."""
+    bytes_of: Mapping[str, int]
+    """The size of each file that these commits have written, by its name; of a log file, after the last of them."""
 
 
 @dataclass
@@ -98,6 +100,11 @@ def commit_facts(table: Snapshot, live_bytes: int) -> CommitFacts:
         guessed=sizes.guessed,
         rows_of={
             bare_name(stat.path): stat.num_writes for commit in commits for stat in _stats(commit) if not stat.is_log
+        },
+        bytes_of={
+            bare_name(stat.path): stat.file_size or stat.total_write_bytes
+            for commit in commits
+            for stat in _stats(commit)
         },
     )
 

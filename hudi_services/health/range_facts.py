@@ -4,6 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from ..clustering.strategies import Range
@@ -108,13 +110,20 @@ def sort_column(timeline: Timeline, options: Options) -> str:
     return given[0].name if given else ""
 
 
-def depth(ranges: Sequence[Range]) -> float:
-    """How many ranges hold the lower bound of a range, on average."""
-    pairs = [one for one in ranges if one is not None]
-    if not pairs:
+def depth(ranges: Sequence[Range], sizes: Sequence[int] | None = None) -> float:
+    """How many ranges hold the lower bound of a range, on average; with `sizes`, those of the ranges, the sum of the
+    sizes of those that hold it."""
+    known = [(one, size) for one, size in zip(ranges, sizes or [1] * len(ranges), strict=True) if one is not None]
+    if not known:
         return 0.0
-    lows, highs = sorted(one[0] for one in pairs), sorted(one[1] for one in pairs)
-    return sum(bisect_right(lows, low) - bisect_left(highs, low) for low, _ in pairs) / len(pairs)
+    (lows, begun), (highs, ended) = (_sums([(one[end], size) for one, size in known]) for end in (0, 1))
+    return sum(begun[bisect_right(lows, low)] - ended[bisect_left(highs, low)] for low in lows) / len(known)
+
+
+def _sums(bounds: Sequence[tuple[Any, int]]) -> tuple[list[Any], list[int]]:
+    """Bounds in their order, and the sums of the sizes of the first 0, 1, 2, … of them."""
+    ordered = sorted(bounds, key=itemgetter(0))
+    return [bound for bound, _ in ordered], [0, *accumulate(size for _, size in ordered)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from .._version import __version__
 from ..runs.report import NamedCheck
 from ..runs.report_rows import HealthFindingRow
 from ..units import size_text
+from .clusterings_section import clusterings_section
 from .markup import Element, as_html, element, name_text
 from .sections import layout_sections, section, volume_sections
 from .table_state import TableState
@@ -47,6 +48,7 @@ def page(
             "main",
             _findings(findings, unable),
             *layout_sections(state),
+            clusterings_section(state),
             timeline_section(state),
             *volume_sections(state),
         ),

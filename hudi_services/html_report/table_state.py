@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..errors import HudiServicesError
+from ..health.clustering_gains import ClusteringGain, clustering_gains
 from ..health.commit_facts import CommitFacts, commit_facts
 from ..health.examination import Examination
 from ..health.file_facts import FileFacts
@@ -27,6 +28,7 @@ class TableState:
     commits: CommitFacts | None
     rows: RowFacts | None
     ranges: RangeFacts | None
+    clusterings: list[ClusteringGain] | None
     spans: TimelineSpans | None
     unable: dict[str, str] = field(default_factory=dict)
 
@@ -50,8 +52,10 @@ def table_state(seen: Examination) -> TableState:
         known = commits.rows_of if commits is not None else {}
         rows = gathered("rows", lambda: row_facts(table, slices, known))
     ranges = gathered("ranges", lambda: range_facts(table, seen.options, seen.sample))
+    bytes_of = commits.bytes_of if commits is not None else {}
+    clusterings = gathered("clusterings", lambda: clustering_gains(table, bytes_of))
     spans = gathered("timeline", lambda: _spans(seen))
-    return TableState(seen, files, commits, rows, ranges, spans, unable)
+    return TableState(seen, files, commits, rows, ranges, clusterings, spans, unable)
 
 
 def _spans(seen: Examination) -> TimelineSpans:

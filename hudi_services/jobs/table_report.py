@@ -1,15 +1,17 @@
 """The report job: what doctor finds, and how the table is, as one HTML file; it changes nothing of the table."""
 
 from ..health.all_checks import examine
+from ..health.clustering_gains import ClusteringGain
 from ..health.examination import Examination
 from ..html_report.drawing import check_library
 from ..html_report.page import page
 from ..html_report.table_state import table_state
+from ..options.clustering_keys import NO_LAYOUT
 from ..runs.health_rows import measure_rows, show_outcomes, verdict
 from ..runs.opening import open_supported
 from ..runs.output_file import check_output_file, replace_output_file
 from ..runs.report import CheckResult, Report
-from ..runs.report_rows import HealthFindingRow, MeasureRow
+from ..runs.report_rows import ClusteringGainRow, HealthFindingRow, MeasureRow
 from ..runs.request import TableReportRequest
 from ..storage import Storage
 
@@ -36,5 +38,28 @@ def table_report(request: TableReportRequest, storage: Storage | None = None) ->
         replace_output_file(request.html, page(state, told, rows, unable))
     report.show(HealthFindingRow, rows)
     report.show(MeasureRow, measure_rows(seen))
+    if state.clusterings is not None:
+        report.show(ClusteringGainRow, map(_gain_row, state.clusterings))
     report.reason = f"{request.html} is written: {told}"
     return report.completed(None)
+
+
+def _gain_row(gain: ClusteringGain) -> ClusteringGainRow:
+    old, new, lookup = gain.old, gain.new, gain.lookup
+    return ClusteringGainRow(
+        instant=gain.instant.ts,
+        layout=gain.layout or NO_LAYOUT,
+        columns=", ".join(gain.columns),
+        old_files=None if old is None else old.files,
+        new_files=None if new is None else new.files,
+        old_bytes=None if old is None else old.bytes,
+        new_bytes=None if new is None else new.bytes,
+        old_median_bytes=None if old is None else old.median,
+        new_median_bytes=None if new is None else new.median,
+        opened_before=None if lookup is None else round(lookup.before.files, 2),
+        opened_after=None if lookup is None else round(lookup.after.files, 2),
+        opened_before_bytes=None if lookup is None else round(lookup.before.bytes),
+        opened_after_bytes=None if lookup is None else round(lookup.after.bytes),
+        ranges=None if lookup is None else lookup.ranges,
+        why=gain.why or None,
+    )

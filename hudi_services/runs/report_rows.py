@@ -234,6 +234,26 @@ class FleetServiceRow(Row, of="services"):
     why: str | None
 
 
+class ClusteringGainRow(Row, of="earlier_clusterings"):
+    """What a completed clustering has done to files, and to a lookup of one value of its first sort column."""
+
+    instant: str
+    layout: str
+    columns: str
+    old_files: int | None
+    new_files: int | None
+    old_bytes: int | None
+    new_bytes: int | None
+    old_median_bytes: int | None
+    new_median_bytes: int | None
+    opened_before: float | None
+    opened_after: float | None
+    opened_before_bytes: int | None
+    opened_after_bytes: int | None
+    ranges: int | None
+    why: str | None
+
+
 class DroppedGroupRow(Row, of="dropped_groups"):
     """A group of a plan that was left out."""
 

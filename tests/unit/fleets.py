@@ -2,14 +2,13 @@
 
 import shutil
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 import hudi_services
 
-from .tables import listed_view, merged_rows, open_local
+from .tables import merged_rows
 
 DUE = {
     "hoodie.clean.commits.retained": "1",
@@ -24,7 +23,7 @@ KINDS = {
     "mor": ("compact", "execute"),
     "plain": ("clean", "archive", "execute"),
 }
-"""The kinds of tables, and what is due there: `plain` has no metadata table, which would keep commits from the archive."""
+"""The kinds of tables, and what is due there; `plain` has no metadata table, which would keep commits on the timeline."""
 ROWS = 1_300
 
 

@@ -441,7 +441,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     updates = WriteRequest(base_path=str(folder / "appended"), options=options, operation=WriteOperation.UPSERT)
     appended = writing.write(updates, new.to_reader)
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
-    of_page = TableReportRequest(base_path=str(wrong), options=off, html=str(folder / "page.html"))
+    of_page = TableReportRequest(base_path=str(indexed), options=off, html=str(folder / "page.html"))
     return [
         ("schedule --service compaction", compactable),
         ("compact", compacted),

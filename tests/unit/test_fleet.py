@@ -1,26 +1,21 @@
 """`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
 
 import json
-import os
 import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import hudi_services
 from hudi_services.cli.app import run
-from hudi_services.errors import ConfigError, PartlyDone, StorageError
+from hudi_services.errors import ConfigError
 from hudi_services.fleet.budget import Budget
 from hudi_services.fleet.discovery import find_tables
 from hudi_services.fleet.places import Places
@@ -236,27 +231,27 @@ def test_in_no_second_there_are_more_requests_than_the_pace_and_its_burst() -> N
                 assert total <= rate * (moment - first) + rate + 3 + 1e-6
 
 
-def test_places_never_work_on_more_than_they_may() -> None:
+@pytest.mark.parametrize("most", [1, 3])
+def test_places_never_work_on_more_than_they_may(most: int) -> None:
     """Random turns: each once, at most so many that have their place, and of one key one at a time."""
-    draw = random.Random(5)
-    for most in (1, 3):
-        lock, at_work, counts, done = threading.Lock(), Counter[int](), list[int](), list[int]()
+    draw, lock = random.Random(5), threading.Lock()
+    at_work, counts, done = Counter[int](), list[int](), list[int]()
 
-        def work(turn: int) -> None:
-            with lock:
-                at_work[turn % 7] += 1
-                counts.append(at_work.total())
-                assert at_work[turn % 7] == 1
-            time.sleep(draw.random() / 200)
-            with lock:
-                at_work[turn % 7] -= 1
-                done.append(turn)
-            if turn < 5:
-                places.again(turn + 100)
+    def work(turn: int) -> None:
+        with lock:
+            at_work[turn % 7] += 1
+            counts.append(at_work.total())
+            assert at_work[turn % 7] == 1
+        time.sleep(draw.random() / 200)
+        with lock:
+            at_work[turn % 7] -= 1
+            done.append(turn)
+        if turn < 5:
+            places.again(turn + 100)
 
-        places = Places[int](work, lambda turn: turn % 7, most, limit=60)
-        assert places.run(range(40), leaves_slow=False) == []
-        assert sorted(done) == [*range(40), *range(100, 105)] and max(counts) == most
+    places = Places[int](work, lambda turn: turn % 7, most, limit=60)
+    assert places.run(range(40), leaves_slow=False) == []
+    assert sorted(done) == [*range(40), *range(100, 105)] and max(counts) == most
 
 
 def test_a_slow_turn_gives_up_its_place() -> None:
@@ -272,8 +267,13 @@ def test_a_slow_turn_gives_up_its_place() -> None:
     ends.set()
     # Services are waited for, also slow ones.
     waited = list[int]()
-    places = Places[int](lambda turn: (time.sleep(0.3), waited.append(turn)) and None, lambda turn: turn, 1, limit=0.1)
-    assert places.run(range(4), leaves_slow=False) == [] and sorted(waited) == [*range(4)]
+
+    def last(turn: int) -> None:
+        time.sleep(0.3)
+        waited.append(turn)
+
+    assert Places[int](last, lambda turn: turn, 1, limit=0.1).run(range(4), leaves_slow=False) == []
+    assert sorted(waited) == [*range(4)]
 
 
 def test_too_many_slow_turns_leave_the_rest() -> None:
@@ -408,7 +408,7 @@ def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
     assert (report.state, report.exit_code) == (RunState.PARTLY_DONE, 7)
     assert report.reason == "8 tables: 1 slow, 3 failed, 1 busy, 3 done"
     for row in report.shown(FleetTableRow):
-        assert (row.state != "done") == bool(row.why) and (row.state not in ("failed", "slow")) or row.next, row
+        assert ((row.state != "done") == bool(row.why) and (row.state not in ("failed", "slow"))) or row.next, row
     lines = lines_of(results)
     assert {name: line["state"] for name, line in lines.items()} == states(report)
     assert {name for name, line in lines.items() if line["finished"]} == {"cow0", "mor1", "plain2"}
@@ -516,4 +516,4 @@ def test_requests_keep_to_the_pace(tmp_path: Path, seeds: Seeds) -> None:
         listed(tmp_path, *map(str, paths)), apply=True, options={"hudi.services.fleet.requests.per.second": "150"}
     )
     asked = sum(sum(of.values()) for of in report.requests.values()) or None
-    assert {*states(report).values()} == {"done"} and asked is None or asked <= 150 * (time.monotonic() - began) + 150
+    assert ({*states(report).values()} == {"done"} and asked is None) or asked <= 150 * (time.monotonic() - began) + 150

@@ -266,8 +266,8 @@ def test_the_page_tells_the_numbers(made: Made, tmp_path: Path) -> None:
         assert text in found.text, text
     assert files.replaced_files > 15 and re.search(r"orphaned .* in 1 file\b", found.text)
     titles = re.findall(r"<h3>([^<]+)</h3>", found.html)
-    assert len(titles) == len(set(titles)) == 13
-    assert found.tags.count("figure") == found.tags.count("h3") and found.tags.count("svg") == 15
+    assert len(titles) == len(set(titles)) == 14
+    assert found.tags.count("figure") == found.tags.count("h3") and found.tags.count("svg") == 16
 
 
 def plain_elements(path: Path, **options: str) -> Parsed:
@@ -405,7 +405,7 @@ def test_the_page_in_a_browser(made: Made, tmp_path: Path) -> None:
             view.goto(html.as_uri())
             assert (said, asked) == ([], [html.as_uri()])
             figures = view.evaluate(DRAWN)
-            assert len(figures) == 13
+            assert len(figures) == 14
             for figure in figures:
                 assert figure["pictures"] == 1 and figure["named"], figure
                 assert figure["marks"] >= 3 and figure["texts"] >= 3, figure
