@@ -106,11 +106,11 @@ class TableTurns:
         return limits
 
     def _report(self, due: DueService, url: str, options: Options, **engine: Engine | None) -> Report:
-        request = _request(due, url, options)
+        request = request_of(due, url, options)
         return run_with_retries(partial(self.job_of(request), **engine), request, self.retries, time.sleep)
 
 
-def _request(due: DueService, url: str, options: Options) -> Request:
+def request_of(due: DueService, url: str, options: Options) -> Request:
     common: dict[str, Any] = {"base_path": url, "options": options}
     mode = Mode.SCHEDULE_AND_EXECUTE if due.instant is None else Mode.EXECUTE
     match due.command:

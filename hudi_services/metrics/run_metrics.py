@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ConflictError
 from ..runs.report import CheckResult, InOut, Report, RunState
-from ..runs.report_rows import DroppedGroupRow, HealthFindingRow, MeasureRow
+from ..runs.report_rows import DroppedGroupRow, FleetServiceRow, FleetTableRow, HealthFindingRow, MeasureRow
 
 OF_RUN = "hudi_services_"
 OF_TABLE = "hudi_table_"
@@ -112,6 +112,15 @@ def _of_run(report: Report) -> Iterator[Metric]:
     for place, asked in report.requests.items():
         for kind, requests in asked.items():
             yield metric("requests", "Requests made of stores.", requests, place=place, kind=kind)
+    for of_table, tables in Counter(row.state for row in report.shown(FleetTableRow)).items():
+        yield metric("tables", "Tables of a fleet, by what became of them.", tables, state=of_table)
+    for of_service, services in Counter(row.state for row in report.shown(FleetServiceRow)).items():
+        yield metric(
+            "fleet_services",
+            "Services that were due on the tables of a fleet, by their states.",
+            services,
+            state=of_service,
+        )
     yield metric("warnings", "Warnings of the run.", len(report.all_warnings))
 
 

@@ -23,7 +23,7 @@ KINDS = {
     "mor": ("compact", "execute"),
     "plain": ("clean", "archive", "execute"),
 }
-"""The kinds of tables, and what is due there; `plain` has no metadata table, which would keep commits on the timeline."""
+"""The kinds of tables, and what is due there; `plain` has no metadata table, which would keep commits."""
 ROWS = 1_300
 
 

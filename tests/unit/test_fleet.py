@@ -1,15 +1,21 @@
 """`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
 
 import json
+import os
 import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +25,7 @@ from hudi_services.errors import ConfigError
 from hudi_services.fleet.budget import Budget
 from hudi_services.fleet.discovery import find_tables
 from hudi_services.fleet.places import Places
+from hudi_services.fleet.results import ResultsFile
 from hudi_services.fleet.tables_file import read_tables_file
 from hudi_services.jobs import fleet
 from hudi_services.jobs.services import job_of
@@ -43,6 +50,8 @@ from .fleets import DUE, KINDS, Seeds, make, rows_of
 from .tables import digest, open_local
 
 pytestmark = pytest.mark.threads
+_EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+CRON, DAG = _EXAMPLES / "fleet-nightly.sh", _EXAMPLES / "fleet_dag.py"
 _LOCKED = (
     "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL "
     "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider "
@@ -517,3 +526,149 @@ def test_requests_keep_to_the_pace(tmp_path: Path, seeds: Seeds) -> None:
     )
     asked = sum(sum(of.values()) for of in report.requests.values()) or None
     assert ({*states(report).values()} == {"done"} and asked is None) or asked <= 150 * (time.monotonic() - began) + 150
+
+
+# As operators start it
+
+
+def _words(**options: str) -> list[str]:
+    return [word for key, value in {**DUE, **options}.items() for word in ("--hoodie-conf", f"{key}={value}")]
+
+
+def test_what_ends_a_run_from_outside_loses_nothing(tmp_path: Path, seeds: Seeds) -> None:
+    """SIGTERM releases what services hold, and SIGKILL does not: the next run with --resume does the rest."""
+    paths = fleet_of(tmp_path, seeds, *(kind for kind in KINDS for _ in range(2)))
+    results = tmp_path / "results.jsonl"
+    tables = listed(tmp_path, f"{tmp_path}/lake/*")
+    flags = ["--apply", "--engine", "local", "--results", str(results), "--resume", *_words()]
+    command = [sys.executable, "-m", "hudi_services", "fleet", tables, *flags]
+    for sent, expected in ((signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        begun = {path: digest(path) for path in paths}
+        deadline = time.monotonic() + 60
+        while all(digest(path) == begun[path] for path in paths) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(sent)
+        told = process.communicate(timeout=60)[1]
+        assert process.returncode == expected and "Traceback" not in told, told
+        check_rows(seeds, paths)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = lines_of(results)
+    assert {*lines} == {path.name for path in paths} and {line["state"] for line in lines.values()} <= {
+        "done",
+        "nothing due",
+    }
+    check_rows(seeds, paths)
+    assert all(open_local(path).timeline.last_clustering() is not None for path in paths)
+    assert not [one for path in paths for one in open_local(path).timeline.pending()]
+
+
+def test_a_second_run_does_not_write_the_same_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results.jsonl"
+    first = ResultsFile.open(str(results), resume=True, applies=False)
+    assert run(["fleet", listed(tmp_path, "/none"), "--results", str(results)]) == 4
+    assert "another run writes" in capsys.readouterr().err
+    first.close()
+    for text in ("/data/rides\n", "[1]\n", '{"base_path": 3}\n', "{}\n"):
+        results.write_text(text)
+        assert run(["fleet", listed(tmp_path, "/none"), "--results", str(results)]) == 2
+        assert results.read_text() == text and "was not written by fleet" in capsys.readouterr().err
+    # A line without its end is of a run that was killed as it wrote.
+    results.write_text('{"version": 1, "base_pa')
+    assert run(["fleet", listed(tmp_path, "/none"), "--results", str(results), "--resume"]) == 7
+    assert [json.loads(line)["state"] for line in results.read_text().splitlines()] == ["failed"]
+    assert run(["fleet", listed(tmp_path, "/none"), "--resume"]) == 2
+
+
+def test_the_example_for_cron(tmp_path: Path, seeds: Seeds) -> None:
+    paths = fleet_of(tmp_path, seeds, "cow", "plain")
+    tables = listed(tmp_path, *map(str, paths))
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "TABLES": tables,
+        "LOGS": str(tmp_path),
+        "BYTES": "10g",
+        "TIME": "20m",
+        "FLAGS": f"--engine local {' '.join(_words())}",
+    }
+
+    def nightly() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(CRON)], env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    first = nightly()
+    assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
+    (results,) = tmp_path.glob("fleet-*.jsonl")
+    assert {line["state"] for line in lines_of(results).values()} == {"done"}
+    listed(tmp_path, *map(str, paths), str(tmp_path / "none"))
+    second = nightly()
+    (log,) = tmp_path.glob("fleet-*.log")
+    assert second.returncode == 7
+    assert second.stdout == f"some tables need somebody: 1 of them, see {log}\n"
+    assert "2 finished by an earlier run" in log.read_text()
+    check_rows(seeds, paths)
+
+
+@dataclass
+class _Airflow:
+    """What the example takes of Airflow, as far as it takes it."""
+
+    tasks: list[Any] = field(default_factory=list)
+    errors: dict[str, type[Exception]] = field(default_factory=dict)
+
+    def modules(self) -> dict[str, ModuleType]:
+        names = ("AirflowException", "AirflowFailException", "AirflowSkipException")
+        self.errors = {name: type(name, (Exception,), {}) for name in names}
+        tasks = self.tasks
+
+        class BaseOperator:
+            def __init__(self, *, task_id: str) -> None:
+                self.task_id = task_id
+                tasks.append(self)
+
+            def __rshift__(self, other: object) -> object:
+                return other
+
+        class SubprocessHook:
+            def run_command(self, command: list[str]) -> Any:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+                return SimpleNamespace(exit_code=done.returncode)
+
+        found = {name: ModuleType(name) for name in ("airflow", "airflow.exceptions", "airflow.hooks.subprocess")}
+        found |= {name: ModuleType(name) for name in ("airflow.hooks", "airflow.models")}
+        vars(found["airflow"])["DAG"] = lambda *given, **more: nullcontext()
+        vars(found["airflow.exceptions"]).update(self.errors)
+        vars(found["airflow.hooks.subprocess"])["SubprocessHook"] = SubprocessHook
+        vars(found["airflow.models"])["BaseOperator"] = BaseOperator
+        return found
+
+
+def test_the_example_for_airflow(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's classes are stand-ins here; its own scheduler runs the DAG in tests/unit/test_airflow.py (deep)."""
+    paths = fleet_of(tmp_path, seeds, "plain")
+    tables = listed(tmp_path, *map(str, paths), str(tmp_path / "none"))
+    params = {"tables": tables, "results": str(tmp_path), "bytes": "10g", "engine": "local"}
+    airflow = _Airflow()
+    for name, module in airflow.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    exec(compile(DAG.read_text(), str(DAG), "exec"), {"__name__": "fleet_dag"})
+    for task in airflow.tasks:
+        rendered = list(task.command)
+        for name, value in {**{f"params.{key}": value for key, value in params.items()}, "ts_nodash": "now"}.items():
+            rendered = [word.replace("{{ " + name + " }}", value) for word in rendered]
+        task.command = [*rendered, *_words()]
+    look, work = airflow.tasks
+    before = digest(paths[0])
+    look.execute({})
+    assert digest(paths[0]) == before
+    with pytest.raises(airflow.errors["AirflowException"], match="exit code 7"):
+        work.execute({})
+    (results,) = tmp_path.glob("fleet-now.jsonl")
+    assert {name: line["state"] for name, line in lines_of(results).items()} == {"plain0": "done", "none": "failed"}
+    listed(tmp_path, str(paths[0]))
+    with pytest.raises(airflow.errors["AirflowSkipException"]):
+        work.execute({})
+    listed(tmp_path, "/data/**/wrong")
+    with pytest.raises(airflow.errors["AirflowFailException"], match="correct the list"):
+        work.execute({})
