@@ -156,7 +156,7 @@ def _of_buckets(
         eligibility, slices = Eligibility(sys.maxsize, *pending, half_hidden), view.latest_slices(partition)
         found = select_buckets(table, partition, slices, rules.buckets, eligibility, selection, sorts=bool(rules.sort))
         # A partition is taken whole: see `bucket_plan`.
-        size = sum(one.group.size for one in found)
+        size = sum(one.group.input for one in found)
         fits = (not groups or len(groups) + len(found) <= rules.sizes.max_groups) and size <= budget
         beyond = ClusteringReason.GROUP_CAP if size <= budget else ClusteringReason.BUDGET
         budget -= size if fits else 0

@@ -67,6 +67,11 @@ class PlannedGroup:
         return sum(map(planned_size, self.slices))
 
     @property
+    def input(self) -> int:
+        """The bytes of all its files, which is what a task reads; `size` is what Hudi's plans count."""
+        return sum(one.size for one in self.slices)
+
+    @property
     def gain(self) -> float:
         """By how many the number of files decreases, for each byte that is rewritten."""
         return (len(self.slices) - self.outputs) / max(1, self.size)
@@ -150,10 +155,10 @@ def select(
         reason = None
         if len(taken) == rules.max_groups:
             reason = ClusteringReason.GROUP_CAP
-        elif rules.budget is not None and group.size > rules.budget:
+        elif rules.budget is not None and group.input > rules.budget:
             # A single file: the next plan could not take it either.
             reason = ClusteringReason.LARGER_THAN_BUDGET
-        elif budget is not None and group.size > budget:
+        elif budget is not None and group.input > budget:
             reason = ClusteringReason.BUDGET
         if reason is not None:
             leave(group, reason)
@@ -162,7 +167,7 @@ def select(
         if whole is not None:
             selection.judge(whole.slices, ClusteringReason.PICKED.value, len(taken))
             taken.append(whole)
-            budget = None if budget is None else budget - whole.size
+            budget = None if budget is None else budget - whole.input
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
     return selection
 
@@ -257,11 +262,27 @@ def _of_partition(
                 "most",
                 hint="set hoodie.clustering.plan.strategy.target.file.max.bytes to more",
             )
-        if _is_idle(group, rules):
-            into.judge(members, ClusteringReason.SINGLE_FILE.value)
-        elif members:
-            yield group
+        for part in _within_budget(group, rules):
+            if _is_idle(part, rules):
+                into.judge(part.slices, ClusteringReason.SINGLE_FILE.value)
+            elif part.slices:
+                yield part
     into.judge(list(left.values()), strategy.left_out)
+
+
+def _within_budget(group: PlannedGroup, rules: SizeRules) -> Iterator[PlannedGroup]:
+    """The group, or parts that fit into the budget: with their log files, slices may have more than they count."""
+    if rules.budget is None or group.input <= rules.budget or rules.whole_partitions:
+        yield group
+        return
+    part, size = list[FileSlice](), 0
+    for one in group.slices:
+        if part and size + one.size > rules.budget:
+            yield PlannedGroup(tuple(part), _outputs(part, rules))
+            part, size = [], 0
+        part.append(one)
+        size += one.size
+    yield PlannedGroup(tuple(part), _outputs(part, rules))
 
 
 def _check(

@@ -66,7 +66,7 @@ class TableTurns:
     def _left(self, due: DueService) -> ServiceOutcome | None:
         """Why the service does not begin; None where it may."""
         if self.budget.is_late:
-            return ServiceOutcome(due, LEFT, reason="the time limit is over")
+            return ServiceOutcome(due, LEFT, reason=self.budget.why_none)
         return None
 
     def _outcome(self, table: FleetTable, due: DueService, start: float) -> ServiceOutcome:
@@ -75,7 +75,7 @@ class TableTurns:
             return ServiceOutcome.of(due, report, time.monotonic() - start)
         reserved = self.budget.reserve(due.cost)
         if reserved is None:
-            return ServiceOutcome(due, LEFT, reason=self.budget.why_no_bytes)
+            return ServiceOutcome(due, LEFT, reason=self.budget.why_none)
         used = 0
         try:
             if due.instant is not None and reserved < due.cost:

@@ -13,7 +13,7 @@ from .mdt_check import check_metadata
 from .peer import Peer
 from .pristine import Pristine
 from .reading import Reading, newer
-from .test_merge_on_read import read_by_all
+from .test_merge_on_read import CUSTOM, read_by_all
 from .test_merge_on_read import tables as merge_on_read_tables
 
 _RECIPES = ("keyed", "many", "past", "paths", "types_row")
@@ -22,7 +22,10 @@ _SERVICES = "validate,clean,archive,compact,execute"
 
 def test_hudi_reads_the_same_rows_of_all_tables(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
     copies = {recipe: table(recipe) for recipe in _RECIPES}
-    logs = [made.path for _, made in itertools.islice(merge_on_read_tables(peer.version, tmp_path / "logs"), 3)]
+    histories = merge_on_read_tables(peer.version, tmp_path / "logs")
+    # Those whose log files this release of Hudi can read.
+    made = (one for name, one in histories if name not in CUSTOM and one.steps[-1].rows is not None)
+    logs = [one.path for one in itertools.islice(made, 3)]
     before = {recipe: known.reading(recipe) for recipe in copies}
     of_logs = {path: read_by_all(peer, path) for path in logs}
     tables, results = tmp_path / "tables.txt", tmp_path / "results.jsonl"
@@ -46,10 +49,7 @@ def test_hudi_reads_the_same_rows_of_all_tables(peer: Peer, known: Pristine, tab
         assert check_metadata(peer, path) == [], recipe
     for path, rows in of_logs.items():
         after = read_by_all(peer, path)
-        # A read-optimised query sees what a compaction or a clustering has merged.
-        assert {name: found for name, found in after.items() if name != "read-optimised"} == {
-            name: found for name, found in rows.items() if name != "read-optimised"
-        }, path
+        assert [after[kind] == rows[kind] for kind in ("off", "on")] == [True, True], path
     path, rows = copies["keyed"], known.rows("keyed").sort_by("id")
     peer.upsert(path, newer(rows.slice(0, 20)))
     assert peer.rows(path).num_rows == rows.num_rows and check_metadata(peer, path) == []

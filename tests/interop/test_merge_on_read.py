@@ -18,14 +18,14 @@ from .readers import Refused, hudi_rs_rows
 from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 
 # The merge mode CUSTOM of version 8, damage, failed writes: see tests/unit/test_merge_on_read.py.
-_CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
+CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
 _OTHERS = {"listed_pending", "null_in_base", "null_in_log", "null_int", "of_date", "torn_tail", "uncommitted"}
 
 
 def tables(release: str, folder: Path) -> Iterator[tuple[str, MadeHistory]]:
     """The histories of a release that can be clustered, each with its name."""
     for name in histories.names(release):
-        if name not in _OTHERS and not (release == "1.0.2" and name in _CUSTOM):
+        if name not in _OTHERS and not (release == "1.0.2" and name in CUSTOM):
             yield name, MadeHistory(release, name, folder / name)
 
 
