@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
+from ..extras import imported
 from ..schema.column_type import ColumnType
 from .column_values import is_comparable, literal_value
 from .predicates import (
@@ -61,13 +62,10 @@ def clause_condition(text: str, columns: NamedColumns) -> Condition:
 
     Raises ConfigError without sqlglot, for text that is no predicate, and for a column that the table does not have.
     """
-    try:
-        import sqlglot
-        from sqlglot.errors import SqlglotError
-    except ImportError:
-        raise ConfigError(
-            "to read SQL predicates, the package sqlglot is needed", hint="run: pip install 'hudi-services[advise]'"
-        ) from None
+    imported("sqlglot", "advise", "a predicate in SQL")
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     plain = text.strip().rstrip(";")
     plain = plain[5:] if plain[:6].lower().split() == ["where"] else plain
     try:

@@ -357,7 +357,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
 
 def test_without_the_extra_one_sentence_says_so(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    with pytest.raises(hudi_services.ConfigError, match="the package sqlglot is needed") as error:
+    with pytest.raises(hudi_services.ConfigError, match="needs the Python module sqlglot") as error:
         hudi_services.open(small).advise(["n = 3"])
     assert "hudi-services[advise]" in error.value.hint
 

@@ -24,6 +24,7 @@ ROWS = [
         "packing",
         "clock",
         "plugins",
+        "extras",
         "process",
         "paths",
         "units",
