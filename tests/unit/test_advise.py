@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import shlex
 import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -167,8 +168,9 @@ def test_what_is_advised_is_what_the_clustering_gives(tmp_path: Path) -> None:
     chosen = next(one for one in layouts if one["is_advised"])
     assert chosen["layout"] in advice.reason or "linear" in advice.reason or "z-order" in advice.reason
 
-    settings = advice.reason.split("--hoodie-conf ")[1:]
-    given = dict(one.split(", then")[0].strip().strip("'").split("=", 1) for one in settings)
+    # As a shell reads it: commas are quoted, so that lines of a console break between the words of the command.
+    command = advice.reason.partition("run: ")[2].removesuffix(", then execute")
+    given = dict(word.split("=", 1) for word in shlex.split(command) if word.startswith("hoodie."))
     clustered = hudi_services.open(tmp_path / "t", options={**CLUSTERED, **given}, engine="local")
     clustered.cluster()
     again = clustered.advise(CLAUSES, options=CLUSTERED)

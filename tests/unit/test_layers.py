@@ -25,6 +25,7 @@ ROWS = [
         "clock",
         "plugins",
         "extras",
+        "own_commands",
         "process",
         "paths",
         "units",

@@ -17,8 +17,9 @@ from hudi_services.cli.grouping import _GROUPINGS
 from hudi_services.cli.largest import COUNT, lines_of
 from hudi_services.cli.lists import excerpt_of
 from hudi_services.cli.render import as_json, as_tables
-from hudi_services.cli.wrapping import shell_word, wrapped
+from hudi_services.cli.wrapping import wrapped
 from hudi_services.errors import CheckFailed
+from hudi_services.own_commands import shell_word
 from hudi_services.runs.report import InOut, Report, TableFacts
 from hudi_services.runs.report_rows import (
     ClusteringGroupRow,
