@@ -9,6 +9,7 @@
 Columns of other types have no values here: nothing is known of predicates on them.
 """
 
+import enum
 import math
 import re
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ _TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?",
     re.IGNORECASE,
 )
+_WHOLE_TEXT = re.compile(r"[+-]?[0-9]+")
+_EXACT_WHOLE, _EXACT_DIGITS = 1 << 53, 15
+"""Up to here a double has each whole number, and each decimal of so many digits a double of its own."""
 _EPOCH = date(1970, 1, 1)
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -45,8 +49,50 @@ def is_comparable(kind: ColumnType) -> bool:
     return kind.kind in _KNOWN
 
 
+class Written(enum.Enum):
+    """How a literal is written in SQL, by which Spark chooses the type in which it compares."""
+
+    NUMBER = "5, 0.1, 1e3"
+    WORD = "true"
+    TEXT = "'5'"
+    DATE = "DATE'2024-01-05'"
+    TIMESTAMP = "TIMESTAMP'2024-01-05 12:00:00'"
+    LOCAL_TIMESTAMP = "TIMESTAMP_NTZ'2024-01-05 12:00:00'"
+
+
+def compared_value(kind: ColumnType, text: str, written: Written) -> Any:
+    """The value of a literal beside a column of this type, as Spark 3.5 compares the two.
+
+    Raises ValueError where there is none: the literal is no value of the type, Spark converts the column, or rounds.
+    """
+    plain, match = text.strip(), _TIME.fullmatch(text.strip())
+    as_double = written is Written.TEXT or "e" in plain.lower()
+    if kind.kind is Kind.STRING:
+        is_exact = written is Written.TEXT
+    elif kind.kind in _WHOLE:
+        # Of '5.5' Spark takes 5, where it takes a text for a whole number.
+        is_exact = _WHOLE_TEXT.fullmatch(plain) is not None if written is Written.TEXT else True
+        is_exact = is_exact and (written is Written.TEXT or not as_double or abs(float(plain)) < _EXACT_WHOLE)
+    elif kind.kind is Kind.DECIMAL:
+        is_exact = not as_double or (kind.precision or 0) <= _EXACT_DIGITS
+    elif kind.kind is Kind.FLOAT and written is Written.NUMBER:
+        # Both are compared as doubles.
+        return literal_value(ColumnType(Kind.DOUBLE), plain)
+    elif kind.kind is Kind.DATE:
+        is_exact = written is Written.TEXT or (written is Written.DATE and match is not None and match[2] is None)
+    elif kind.kind is Kind.TIMESTAMP:
+        has_zone = match is not None and match[6] is not None
+        is_exact = not (has_zone and (written is Written.LOCAL_TIMESTAMP or not kind.utc))
+        is_exact = is_exact and not (written is Written.DATE and match is not None and match[2] is not None)
+    else:
+        is_exact = True
+    if not is_exact:
+        raise ValueError(f"Spark compares a {kind} and {text} in another type")
+    return literal_value(kind, text)
+
+
 def literal_value(kind: ColumnType, text: str) -> Any:
-    """The value of a literal that a column of this type is compared with. Raises ValueError where it has none."""
+    """The value of a text that stands for a value of this type. Raises ValueError where it has none."""
     if kind.kind is Kind.STRING:
         return text
     plain = text.strip()
@@ -56,7 +102,7 @@ def literal_value(kind: ColumnType, text: str) -> Any:
         found = float(plain)
         if not math.isfinite(found):
             raise ValueError(f"{plain} is no finite number")
-        return found
+        return float(np.float32(found)) if kind.kind is Kind.FLOAT else found
     if kind.kind is Kind.BOOLEAN:
         return {"true": 1, "false": 0}[plain.lower()] if plain.lower() in ("true", "false") else int(plain, 2)
     match = _TIME.fullmatch(plain)
@@ -73,7 +119,8 @@ def _nanos(match: "re.Match[str]") -> int:
     if zone not in ("", "Z", "UTC"):
         offset = datetime.strptime(zone.replace(":", ""), "%z").utcoffset() or offset
     seconds = hour * 3600 + minute * 60 + second - int(offset.total_seconds())
-    return seconds * _NANOS["s"] + int((match[5] or "").ljust(9, "0"))
+    # Spark's timestamps have microseconds.
+    return seconds * _NANOS["s"] + int((match[5] or "")[:6].ljust(9, "0"))
 
 
 def next_text(prefix: str) -> str | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from ..extras import imported
-from ..schema.column_type import ColumnType
-from .column_values import is_comparable, literal_value
+from ..schema.column_type import ColumnType, Kind
+from .column_values import Written, compared_value, is_comparable, literal_value
 from .predicates import (
     COMPARISONS,
     FALSE,
@@ -31,7 +31,14 @@ from .predicates import (
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_LITERAL_CASTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
+_LITERAL_CASTS = {
+    "DATE": Written.DATE,
+    "TIMESTAMP": Written.TIMESTAMP,
+    "TIMESTAMPTZ": Written.TIMESTAMP,
+    "TIMESTAMPLTZ": Written.TIMESTAMP,
+    "TIMESTAMPNTZ": Written.LOCAL_TIMESTAMP,
+    "DATETIME": Written.LOCAL_TIMESTAMP,
+}
 _WILDCARDS = "%_\\"
 
 
@@ -49,12 +56,15 @@ class NamedColumns:
         """The name as the table has it; None where there is no such column."""
         return self._names.get(name.lower())
 
-    def value(self, column: str, text: str) -> Any:
-        """The value of a literal beside a column. Raises ValueError where it has none."""
+    def value(self, column: str, text: str, written: Written | None = None) -> Any:
+        """The value of a literal beside a column: as SQL has it, or, without `written`, a value of the column's type.
+
+        Raises ValueError where it has none.
+        """
         kind = self.types[column]
         if not is_comparable(kind):
             raise ValueError(f"{column} is a {kind}")
-        return literal_value(kind, text)
+        return literal_value(kind, text) if written is None else compared_value(kind, text, written)
 
 
 def clause_condition(text: str, columns: NamedColumns) -> Condition:
@@ -177,6 +187,11 @@ class _Clause:
         values = [self._value(column, one) for one in node.expressions]
         if any(value is _NO_LITERAL for value in values):
             return None
+        texts = sum(_is_text(one) for one in node.expressions)
+        is_mixed = 0 < texts < len(values) - values.count(None)
+        if self._columns.types[column].kind is not Kind.STRING and (is_mixed or (texts and negated)):
+            # Spark makes texts of all values: 5 is '5', and not '05'.
+            return None
         if negated:
             # One null is enough for a NOT IN that is never true.
             return FALSE if None in values else AllOf(tuple(unequal(column, value) for value in values))
@@ -252,19 +267,22 @@ class _Clause:
             sign, node = sign + "-" * isinstance(node, exp.Neg), node.this
         if isinstance(node, exp.Null):
             return None
-        is_time = isinstance(node, exp.Cast) and node.to.this.name in _LITERAL_CASTS
-        literal = node.this if is_time else node
-        text = str(literal.this)
-        is_known = isinstance(literal, exp.Literal | exp.Boolean) and len(sign) < 2
-        if not is_known or (isinstance(literal, exp.Literal) and literal.is_string and sign):
+        cast = _LITERAL_CASTS.get(node.to.this.name) if isinstance(node, exp.Cast) else None
+        literal = node.this if cast is not None else node
+        if len(sign) > 1 or not isinstance(literal, exp.Literal | exp.Boolean) or (sign and _is_text(literal)):
             return _NO_LITERAL
-        from_text = isinstance(literal, exp.Literal) and literal.is_string
+        number = Written.NUMBER if isinstance(literal, exp.Literal) else Written.WORD
         try:
-            value = self._columns.value(column, sign + text)
+            written = cast or (Written.TEXT if _is_text(literal) else number)
+            return self._columns.value(column, f"{sign}{literal.this}", written)
         except (ValueError, OverflowError):
             return _NO_LITERAL
-        # Spark converts the column where a text is compared with what is none.
-        return _NO_LITERAL if isinstance(value, str) and (not from_text or is_time) else value
+
+
+def _is_text(node: "exp.Expression") -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 _NO_LITERAL = object()
