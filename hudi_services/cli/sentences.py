@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from ..health.model import Level
 from ..own_commands import own_command
 from ..runs.report import CheckResult, Report, RunState, sentence
 from ..runs.report_rows import (
@@ -67,7 +68,8 @@ def what_is_next(report: Report) -> str:
         if "--apply" in (report.reason or ""):
             return ""
         return f"the same command {'with --apply' if report.service in _APPLIED else 'without --dry-run'}"
-    mends = next((row.command for row in report.shown(HealthFindingRow) if row.command), "")
+    worth = (row for row in report.shown(HealthFindingRow) if row.command and row.level != Level.NOTE.value)
+    mends = next((row.command for row in worth), "")
     if mends and report.exit_code:
         return mends
     command = {"clustering": "execute", "compaction": "compact"}.get(report.service)

@@ -133,6 +133,9 @@ def overlap(seen: Examination) -> Iterator[HealthFinding]:
             found = [one for one in ranges(live, column) if one is not None]
         except ConfigError:
             continue
+        if not found:
+            # A column of nulls, or without statistics.
+            continue
         depths.append(depth(found))
         counts.append(len(found))
         largest = max(largest, *(one.base_bytes for one in live))

@@ -529,6 +529,27 @@ def test_a_seeded_fault_is_found_and_its_command_mends_it(
     assert name not in ONLY_SHOWN
 
 
+def test_a_sort_column_without_values_is_no_overlap(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    it = Made(tmp_path / "table", known)
+    it.create()
+    table = hudi_services.open(it.path, engine="local")
+    for number in range(10):
+        table.bulk_insert(pa.table({"id": [f"{number}"], "ts": [1], "note": pa.array([None], pa.string())}))
+    found = table.doctor(options={"hoodie.clustering.plan.strategy.sort.columns": "note"})
+    assert (found.report["tables"]["findings"], found.report["exit_code"]) == ([], 0)
+
+
+def test_the_next_step_is_none_that_is_only_worth_knowing(
+    tmp_path: Path, known: Callable[[str], Pristine], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the worst finding has no command, that of a note does not take its place."""
+    it = Made(tmp_path / "table", known)
+    it.copy("no_mdt")
+    assert run(["doctor", "--base-path", str(it.path), "--longest-query", "525600"]) == 5
+    out = capsys.readouterr().out
+    assert "index-bootstrap" in out and "\nnext:" not in out
+
+
 def test_commits_since_a_clean_are_those_that_it_has_not_seen(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
     """As the next clean counts them: also a commit that was at work while the clean was planned."""
     it = Made(tmp_path / "table", known)
