@@ -61,7 +61,7 @@ class Written(enum.Enum):
 
 
 def compared_value(kind: ColumnType, text: str, written: Written) -> Any:
-    """The value of a literal beside a column of this type, as Spark 3.5 compares the two.
+    """The value of a literal beside a column of this type, as Spark compares the two, in ANSI mode or not.
 
     Raises ValueError where there is none: the literal is no value of the type, Spark converts the column, or rounds.
     """
@@ -75,9 +75,12 @@ def compared_value(kind: ColumnType, text: str, written: Written) -> Any:
         is_exact = is_exact and (written is Written.TEXT or not as_double or abs(float(plain)) < _EXACT_WHOLE)
     elif kind.kind is Kind.DECIMAL:
         is_exact = not as_double or (kind.precision or 0) <= _EXACT_DIGITS
-    elif kind.kind is Kind.FLOAT and written is Written.NUMBER:
-        # Both are compared as doubles.
-        return literal_value(ColumnType(Kind.DOUBLE), plain)
+    elif kind.kind is Kind.FLOAT:
+        # They are compared as doubles; a text becomes a float in Spark 3.5, and in ANSI mode a double.
+        value = literal_value(ColumnType(Kind.DOUBLE), plain)
+        if written is Written.NUMBER or float(np.float32(value)) == value:
+            return value
+        is_exact = False
     elif kind.kind is Kind.DATE:
         is_exact = written is Written.TEXT or (written is Written.DATE and match is not None and match[2] is None)
     elif kind.kind is Kind.TIMESTAMP:

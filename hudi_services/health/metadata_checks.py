@@ -226,7 +226,7 @@ def narrow_partition_ranges(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.CRITICAL,
             index,
-            f"{counted(len(records), 'range')} of partitions in {index} without all values of their files (columns "
+            f"{index} leaves out values of files in {counted(len(records), 'range')} of partitions (columns "
             f"{', '.join(columns)}): filters on these columns may miss rows, without an error",
             {"ranges": len(records), "sampled_partitions": len(seen.sample)},
             "validate --apply",
