@@ -455,6 +455,22 @@ def an_archive_of_ten_commits(it: Made) -> None:
     }
 
 
+@seeds("archive_before_clean")
+def an_archive_that_keeps_cleans_from_all_files(it: Made) -> None:
+    it.create()
+    it.options = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "4",
+    }
+    row = pa.table({"id": ["a"], "ts": [1], "part": ["p"], "text": ["x"]})
+    for _ in range(6):
+        table = hudi_services.open(it.path, engine="local", options=it.options)
+        assert table.upsert(row, options={"hoodie.metadata.compact.max.delta.commits": "1"}).ok
+        assert table.clean().state == "idle" and table.archive().ok
+    assert len([*it.path.glob("*.parquet")]) == 6
+
+
 @seeds("index_not_kept")
 def a_writer_without_metadata(it: Made) -> None:
     it.copy("plain")
