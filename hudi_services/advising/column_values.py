@@ -49,7 +49,7 @@ def is_comparable(kind: ColumnType) -> bool:
     return kind.kind in _KNOWN
 
 
-class Written(enum.Enum):
+class Notation(enum.Enum):
     """How a literal is written in SQL, by which Spark chooses the type in which it compares."""
 
     NUMBER = "5, 0.1, 1e3"
@@ -60,38 +60,40 @@ class Written(enum.Enum):
     LOCAL_TIMESTAMP = "TIMESTAMP_NTZ'2024-01-05 12:00:00'"
 
 
-def compared_value(kind: ColumnType, text: str, written: Written) -> Any:
+def compared_value(kind: ColumnType, text: str, notation: Notation) -> Any:
     """The value of a literal beside a column of this type, as Spark compares the two, in ANSI mode or not.
 
     Raises ValueError where there is none: the literal is no value of the type, Spark converts the column, or rounds.
     """
-    plain, match = text.strip(), _TIME.fullmatch(text.strip())
-    as_double = written is Written.TEXT or "e" in plain.lower()
-    if kind.kind is Kind.STRING:
-        is_exact = written is Written.TEXT
-    elif kind.kind in _WHOLE:
-        # Of '5.5' Spark takes 5, where it takes a text for a whole number.
-        is_exact = _WHOLE_TEXT.fullmatch(plain) is not None if written is Written.TEXT else True
-        is_exact = is_exact and (written is Written.TEXT or not as_double or abs(float(plain)) < _EXACT_WHOLE)
-    elif kind.kind is Kind.DECIMAL:
-        is_exact = not as_double or (kind.precision or 0) <= _EXACT_DIGITS
-    elif kind.kind is Kind.FLOAT:
-        # They are compared as doubles; a text becomes a float in Spark 3.5, and in ANSI mode a double.
-        value = literal_value(ColumnType(Kind.DOUBLE), plain)
-        if written is Written.NUMBER or float(np.float32(value)) == value:
-            return value
-        is_exact = False
-    elif kind.kind is Kind.DATE:
-        is_exact = written is Written.TEXT or (written is Written.DATE and match is not None and match[2] is None)
-    elif kind.kind is Kind.TIMESTAMP:
-        has_zone = match is not None and match[6] is not None
-        is_exact = not (has_zone and (written is Written.LOCAL_TIMESTAMP or not kind.utc))
-        is_exact = is_exact and not (written is Written.DATE and match is not None and match[2] is not None)
-    else:
-        is_exact = True
-    if not is_exact:
+    if not _compares_as_written(kind, text.strip(), notation):
         raise ValueError(f"Spark compares a {kind} and {text} in another type")
-    return literal_value(kind, text)
+    # Beside a number, floats become doubles.
+    return literal_value(ColumnType(Kind.DOUBLE) if kind.kind is Kind.FLOAT else kind, text)
+
+
+def _compares_as_written(kind: ColumnType, plain: str, notation: Notation) -> bool:
+    """Whether the comparison is the same between values of the column's type."""
+    is_text = notation is Notation.TEXT
+    if kind.kind is Kind.STRING:
+        return is_text
+    if kind.kind in _WHOLE and is_text:
+        # Spark takes 5 for '5.5'.
+        return _WHOLE_TEXT.fullmatch(plain) is not None
+    if kind.kind in _WHOLE:
+        return "e" not in plain.lower() or abs(float(plain)) < _EXACT_WHOLE
+    if kind.kind is Kind.DECIMAL:
+        return not (is_text or "e" in plain.lower()) or (kind.precision or 0) <= _EXACT_DIGITS
+    if kind.kind is Kind.FLOAT:
+        # A text becomes a float, and in ANSI mode a double.
+        return not is_text or float(np.float32(plain)) == float(plain)
+    time = _TIME.fullmatch(plain)
+    has_hours, has_zone = (time is not None and time[group] is not None for group in (2, 6))
+    if kind.kind is Kind.DATE:
+        return is_text or (notation is Notation.DATE and not has_hours)
+    if kind.kind is Kind.TIMESTAMP:
+        is_local = notation is Notation.LOCAL_TIMESTAMP or not kind.utc
+        return not (has_zone and is_local) and not (has_hours and notation is Notation.DATE)
+    return True
 
 
 def literal_value(kind: ColumnType, text: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigError
 from ..extras import imported
 from ..schema.column_type import ColumnType, Kind
-from .column_values import Written, compared_value, is_comparable, literal_value
+from .column_values import Notation, compared_value, is_comparable, literal_value
 from .predicates import (
     COMPARISONS,
     FALSE,
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _LITERAL_CASTS = {
-    "DATE": Written.DATE,
-    "TIMESTAMP": Written.TIMESTAMP,
-    "TIMESTAMPTZ": Written.TIMESTAMP,
-    "TIMESTAMPLTZ": Written.TIMESTAMP,
-    "TIMESTAMPNTZ": Written.LOCAL_TIMESTAMP,
-    "DATETIME": Written.LOCAL_TIMESTAMP,
+    "DATE": Notation.DATE,
+    "TIMESTAMP": Notation.TIMESTAMP,
+    "TIMESTAMPTZ": Notation.TIMESTAMP,
+    "TIMESTAMPLTZ": Notation.TIMESTAMP,
+    "TIMESTAMPNTZ": Notation.LOCAL_TIMESTAMP,
+    "DATETIME": Notation.LOCAL_TIMESTAMP,
 }
 _WILDCARDS = "%_\\"
 
@@ -56,15 +56,15 @@ class NamedColumns:
         """The name as the table has it; None where there is no such column."""
         return self._names.get(name.lower())
 
-    def value(self, column: str, text: str, written: Written | None = None) -> Any:
-        """The value of a literal beside a column: as SQL has it, or, without `written`, a value of the column's type.
+    def value(self, column: str, text: str, notation: Notation | None = None) -> Any:
+        """The value of a literal beside a column: as SQL has it, or, without `notation`, a value of the column's type.
 
         Raises ValueError where it has none.
         """
         kind = self.types[column]
         if not is_comparable(kind):
             raise ValueError(f"{column} is a {kind}")
-        return literal_value(kind, text) if written is None else compared_value(kind, text, written)
+        return literal_value(kind, text) if notation is None else compared_value(kind, text, notation)
 
 
 def clause_condition(text: str, columns: NamedColumns) -> Condition:
@@ -271,10 +271,10 @@ class _Clause:
         literal = node.this if cast is not None else node
         if len(sign) > 1 or not isinstance(literal, exp.Literal | exp.Boolean) or (sign and _is_text(literal)):
             return _NO_LITERAL
-        number = Written.NUMBER if isinstance(literal, exp.Literal) else Written.WORD
+        number = Notation.NUMBER if isinstance(literal, exp.Literal) else Notation.WORD
         try:
-            written = cast or (Written.TEXT if _is_text(literal) else number)
-            return self._columns.value(column, f"{sign}{literal.this}", written)
+            notation = cast or (Notation.TEXT if _is_text(literal) else number)
+            return self._columns.value(column, f"{sign}{literal.this}", notation)
         except (ValueError, OverflowError):
             return _NO_LITERAL
 
