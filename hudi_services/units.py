@@ -3,6 +3,11 @@
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: `1 file`, `2,500 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def size_text(count: int | None) -> str:
     """A number of bytes with three significant digits and its unit."""
     if count is None:

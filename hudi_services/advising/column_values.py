@@ -9,6 +9,7 @@
 Columns of other types have no values here: nothing is known of predicates on them.
 """
 
+import enum
 import math
 import re
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ _TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?",
     re.IGNORECASE,
 )
+_WHOLE_TEXT = re.compile(r"[+-]?[0-9]+")
+_EXACT_WHOLE, _EXACT_DIGITS = 1 << 53, 15
+"""Up to here a double has each whole number, and each decimal of so many digits a double of its own."""
 _EPOCH = date(1970, 1, 1)
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -45,8 +49,55 @@ def is_comparable(kind: ColumnType) -> bool:
     return kind.kind in _KNOWN
 
 
+class Notation(enum.Enum):
+    """How a literal is written in SQL, by which Spark chooses the type in which it compares."""
+
+    NUMBER = "5, 0.1, 1e3"
+    WORD = "true"
+    TEXT = "'5'"
+    DATE = "DATE'2024-01-05'"
+    TIMESTAMP = "TIMESTAMP'2024-01-05 12:00:00'"
+    LOCAL_TIMESTAMP = "TIMESTAMP_NTZ'2024-01-05 12:00:00'"
+
+
+def compared_value(kind: ColumnType, text: str, notation: Notation) -> Any:
+    """The value of a literal beside a column of this type, as Spark compares the two, in ANSI mode or not.
+
+    Raises ValueError where there is none: the literal is no value of the type, Spark converts the column, or rounds.
+    """
+    if not _compares_as_written(kind, text.strip(), notation):
+        raise ValueError(f"Spark compares a {kind} and {text} in another type")
+    # Beside a number, floats become doubles.
+    return literal_value(ColumnType(Kind.DOUBLE) if kind.kind is Kind.FLOAT else kind, text)
+
+
+def _compares_as_written(kind: ColumnType, plain: str, notation: Notation) -> bool:
+    """Whether the comparison is the same between values of the column's type."""
+    is_text = notation is Notation.TEXT
+    if kind.kind is Kind.STRING:
+        return is_text
+    if kind.kind in _WHOLE and is_text:
+        # Spark takes 5 for '5.5'.
+        return _WHOLE_TEXT.fullmatch(plain) is not None
+    if kind.kind in _WHOLE:
+        return "e" not in plain.lower() or abs(float(plain)) < _EXACT_WHOLE
+    if kind.kind is Kind.DECIMAL:
+        return not (is_text or "e" in plain.lower()) or (kind.precision or 0) <= _EXACT_DIGITS
+    if kind.kind is Kind.FLOAT:
+        # A text becomes a float, and in ANSI mode a double.
+        return not is_text or float(np.float32(plain)) == float(plain)
+    time = _TIME.fullmatch(plain)
+    has_hours, has_zone = (time is not None and time[group] is not None for group in (2, 6))
+    if kind.kind is Kind.DATE:
+        return is_text or (notation is Notation.DATE and not has_hours)
+    if kind.kind is Kind.TIMESTAMP:
+        is_local = notation is Notation.LOCAL_TIMESTAMP or not kind.utc
+        return not (has_zone and is_local) and not (has_hours and notation is Notation.DATE)
+    return True
+
+
 def literal_value(kind: ColumnType, text: str) -> Any:
-    """The value of a literal that a column of this type is compared with. Raises ValueError where it has none."""
+    """The value of a text that stands for a value of this type. Raises ValueError where it has none."""
     if kind.kind is Kind.STRING:
         return text
     plain = text.strip()
@@ -56,7 +107,7 @@ def literal_value(kind: ColumnType, text: str) -> Any:
         found = float(plain)
         if not math.isfinite(found):
             raise ValueError(f"{plain} is no finite number")
-        return found
+        return float(np.float32(found)) if kind.kind is Kind.FLOAT else found
     if kind.kind is Kind.BOOLEAN:
         return {"true": 1, "false": 0}[plain.lower()] if plain.lower() in ("true", "false") else int(plain, 2)
     match = _TIME.fullmatch(plain)
@@ -73,7 +124,8 @@ def _nanos(match: "re.Match[str]") -> int:
     if zone not in ("", "Z", "UTC"):
         offset = datetime.strptime(zone.replace(":", ""), "%z").utcoffset() or offset
     seconds = hour * 3600 + minute * 60 + second - int(offset.total_seconds())
-    return seconds * _NANOS["s"] + int((match[5] or "").ljust(9, "0"))
+    # Spark's timestamps have microseconds.
+    return seconds * _NANOS["s"] + int((match[5] or "")[:6].ljust(9, "0"))
 
 
 def next_text(prefix: str) -> str | None:

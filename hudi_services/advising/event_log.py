@@ -2,12 +2,15 @@
 
 A log has one JSON object on each line, and is compressed as its name says: .zstd or .zst, .lz4 (the blocks of
 LZ4BlockOutputStream of lz4-java), .gz, or not at all. Plans are in the events of executions: when one starts, and when
-adaptive execution has changed its plan. A scan counts once for each execution.
+adaptive execution has changed its plan. A scan counts once for each execution. A rolled log is a folder
+eventlog_v2_APP of files events_NUMBER_APP, of which a compacted one (.compact) stands for all up to its number. The log
+of an application that runs, or was killed (.inprogress), may end anywhere.
 
     LZ4 block := "LZ4Block", token (0x10 stored, 0x20 compressed, in the high half), compressed length, length,
                  checksum (32 bits each, little endian), bytes; a block of length 0 ends a stream
 
-Sources: EventLogFileWriters, SparkPlanInfo, SQLListener of Apache Spark 3.5; LZ4BlockOutputStream of lz4-java 1.8.
+Sources: EventLogFileWriters, EventLogFileReaders, SparkPlanInfo, SQLListener of Apache Spark 3.5; LZ4BlockOutputStream
+of lz4-java 1.8.
 """
 
 import io
@@ -15,6 +18,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +35,9 @@ from .sql_clauses import NamedColumns
 _PLANS = (b"SparkListenerSQLExecutionStart", b"SparkListenerSQLAdaptiveExecutionUpdate")
 _CODECS = {".zstd": "zstd", ".zst": "zstd", ".gz": "gzip", ".lz4": "lz4"}
 _OTHERS = (".snappy", ".lzf")
+_ROLLED_FOLDER, _OPEN, _COMPACTED = "eventlog_v2_", ".inprogress", ".compact"
+_ROLLED_FILE = re.compile(r"/events_(\d+)_[^/]+$")
+_NO_CODEC = re.compile(r"(\.inprogress|\.compact)$")
 _LZ4_BLOCK = struct.Struct("<8sBIII")
 _LZ4_MAGIC = b"LZ4Block"
 _STORED, _COMPRESSED = 0x10, 0x20
@@ -44,7 +51,9 @@ _Scan = tuple[str, str, str]
 
 def is_event_log(name: str, begin: bytes) -> bool:
     """Whether a file of this name is an event log and not SQL, by its name or the bytes at its begin."""
-    return name.removesuffix(".inprogress").endswith((*_CODECS, *_OTHERS)) or begin.lstrip().startswith(b'{"Event"')
+    plain = _NO_CODEC.sub("", name.rstrip("/"))
+    is_rolled = plain.rpartition("/")[2].startswith(_ROLLED_FOLDER)
+    return is_rolled or plain.endswith((*_CODECS, *_OTHERS)) or begin.lstrip().startswith(b'{"Event"')
 
 
 def logged_predicates(url: str, root: str, columns: NamedColumns) -> list[Predicate]:
@@ -52,10 +61,8 @@ def logged_predicates(url: str, root: str, columns: NamedColumns) -> list[Predic
 
     Raises ConfigError for a log that cannot be read, or has no scan of the table with a filter.
     """
-    folder, _, name = url.rstrip("/").rpartition("/")
     try:
-        content = open_storage(folder or ("/" if url.startswith("/") else ".")).read(name)
-        scans = scans_of(_lines(name, content), root)
+        scans = scans_of(_all_lines(url), root)
     except HudiServicesError as error:
         if isinstance(error, ConfigError):
             raise
@@ -128,9 +135,35 @@ def _predicate(scan: _Scan, count: int, columns: NamedColumns) -> Predicate:
     return Predicate(" AND ".join(shown or [*partition, *pushed, *data]), float(count), AllOf(tuple(parts)))
 
 
+def _all_lines(url: str) -> Iterator[bytes]:
+    """The lines of all files of a log, one file after the other."""
+    folder, _, name = url.rstrip("/").rpartition("/")
+    storage = open_storage(folder or ("/" if url.startswith("/") else "."))
+    if not name.startswith(_ROLLED_FOLDER):
+        lines = _lines(name, storage.read(name))
+        yield from _whole(lines) if name.endswith(_OPEN) else lines
+        return
+    paths = [file.path for file in storage.list_dir(name)[0]]
+    found = sorted((int(match[1]), path) for path in paths if (match := _ROLLED_FILE.search(path)))
+    compacted = max((number for number, path in found if path.endswith(_COMPACTED)), default=0)
+    used = [path for number, path in found if number > compacted or (path.endswith(_COMPACTED) and number == compacted)]
+    is_open = any(path.endswith(_OPEN) for path in paths)
+    for path in used:
+        lines = _lines(path, storage.read(path))
+        yield from _whole(lines) if is_open and path == used[-1] else lines
+
+
+def _whole(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines up to where their file was cut."""
+    with suppress(ValueError, OSError, EOFError, pa.ArrowException):
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line
+
+
 def _lines(name: str, content: bytes) -> Iterator[bytes]:
     """The lines of a log. Raises ConfigError for a codec that is not read, ValueError for a damaged log."""
-    plain = name.removesuffix(".inprogress")
+    plain = _NO_CODEC.sub("", name)
     if plain.endswith(_OTHERS):
         raise ConfigError(
             f"the event log {message_without_secrets(name)} is compressed by {plain.rpartition('.')[2]}, which is not "

@@ -8,7 +8,7 @@ Sources: org.apache.spark.sql.sources.Filter, DataSourceScanExec and the toStrin
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .predicates import (
@@ -22,6 +22,7 @@ from .predicates import (
     among,
     begins_otherwise,
     begins_with,
+    between,
     equal,
     unequal,
 )
@@ -100,6 +101,11 @@ def _in(column: str, texts: list[str], columns: NamedColumns, negated: bool) -> 
     values = [None if text.startswith(" ") else _value(column, text, columns) for text in texts]
     if None in values:
         return None
+    if len(texts) > 1 and isinstance(values[0], str):
+        # Other commas may be in texts, too: whatever the texts are, each is between its begin and all that follows.
+        if negated:
+            return None
+        return AnyOf(tuple(between(column, one, ",".join(texts[at:])) for at, one in enumerate(texts)))
     return AllOf(tuple(unequal(column, one) for one in values)) if negated else among(column, values)
 
 
@@ -122,11 +128,13 @@ def expression_condition(text: str, columns: NamedColumns, *, negated: bool = Fa
         if len(parts) > 1:
             both = tuple(expression_condition(one, columns, negated=negated) for one in parts)
             return kind(both) if not negated else (AnyOf if kind is AllOf else AllOf)(both)
-    forms: Mapping[re.Pattern[str], Callable[[re.Match[str]], Condition | None]] = {
+    forms: dict[re.Pattern[str], Callable[[re.Match[str]], Condition | None]] = {
         _NULL_TEST: lambda match: _null_test(match, columns, negated),
         _AMONG: lambda match: _expression_in(match, columns, negated),
-        _COMPARED: lambda match: _expression_compared(match, columns, negated),
     }
+    if inner != plain:
+        # Without brackets it is the begin of a text that has a word like AND in it.
+        forms[_COMPARED] = lambda match: _expression_compared(match, columns, negated)
     for form, read in forms.items():
         match = form.fullmatch(inner)
         if match is not None:

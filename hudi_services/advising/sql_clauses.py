@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from ..schema.column_type import ColumnType
-from .column_values import is_comparable, literal_value
+from ..extras import imported
+from ..schema.column_type import ColumnType, Kind
+from .column_values import Notation, compared_value, is_comparable, literal_value
 from .predicates import (
     COMPARISONS,
     FALSE,
@@ -30,7 +31,14 @@ from .predicates import (
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_LITERAL_CASTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
+_LITERAL_CASTS = {
+    "DATE": Notation.DATE,
+    "TIMESTAMP": Notation.TIMESTAMP,
+    "TIMESTAMPTZ": Notation.TIMESTAMP,
+    "TIMESTAMPLTZ": Notation.TIMESTAMP,
+    "TIMESTAMPNTZ": Notation.LOCAL_TIMESTAMP,
+    "DATETIME": Notation.LOCAL_TIMESTAMP,
+}
 _WILDCARDS = "%_\\"
 
 
@@ -48,12 +56,15 @@ class NamedColumns:
         """The name as the table has it; None where there is no such column."""
         return self._names.get(name.lower())
 
-    def value(self, column: str, text: str) -> Any:
-        """The value of a literal beside a column. Raises ValueError where it has none."""
+    def value(self, column: str, text: str, notation: Notation | None = None) -> Any:
+        """The value of a literal beside a column: as SQL has it, or, without `notation`, a value of the column's type.
+
+        Raises ValueError where it has none.
+        """
         kind = self.types[column]
         if not is_comparable(kind):
             raise ValueError(f"{column} is a {kind}")
-        return literal_value(kind, text)
+        return literal_value(kind, text) if notation is None else compared_value(kind, text, notation)
 
 
 def clause_condition(text: str, columns: NamedColumns) -> Condition:
@@ -61,13 +72,10 @@ def clause_condition(text: str, columns: NamedColumns) -> Condition:
 
     Raises ConfigError without sqlglot, for text that is no predicate, and for a column that the table does not have.
     """
-    try:
-        import sqlglot
-        from sqlglot.errors import SqlglotError
-    except ImportError:
-        raise ConfigError(
-            "to read SQL predicates, the package sqlglot is needed", hint="run: pip install 'hudi-services[advise]'"
-        ) from None
+    imported("sqlglot", "advise", "a predicate in SQL")
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     plain = text.strip().rstrip(";")
     plain = plain[5:] if plain[:6].lower().split() == ["where"] else plain
     try:
@@ -179,6 +187,11 @@ class _Clause:
         values = [self._value(column, one) for one in node.expressions]
         if any(value is _NO_LITERAL for value in values):
             return None
+        texts = sum(_is_text(one) for one in node.expressions)
+        is_mixed = 0 < texts < len(values) - values.count(None)
+        if self._columns.types[column].kind is not Kind.STRING and (is_mixed or (texts and negated)):
+            # Spark makes texts of all values: 5 is '5', and not '05'.
+            return None
         if negated:
             # One null is enough for a NOT IN that is never true.
             return FALSE if None in values else AllOf(tuple(unequal(column, value) for value in values))
@@ -254,19 +267,22 @@ class _Clause:
             sign, node = sign + "-" * isinstance(node, exp.Neg), node.this
         if isinstance(node, exp.Null):
             return None
-        is_time = isinstance(node, exp.Cast) and node.to.this.name in _LITERAL_CASTS
-        literal = node.this if is_time else node
-        text = str(literal.this)
-        is_known = isinstance(literal, exp.Literal | exp.Boolean) and len(sign) < 2
-        if not is_known or (isinstance(literal, exp.Literal) and literal.is_string and sign):
+        cast = _LITERAL_CASTS.get(node.to.this.name) if isinstance(node, exp.Cast) else None
+        literal = node.this if cast is not None else node
+        if len(sign) > 1 or not isinstance(literal, exp.Literal | exp.Boolean) or (sign and _is_text(literal)):
             return _NO_LITERAL
-        from_text = isinstance(literal, exp.Literal) and literal.is_string
+        number = Notation.NUMBER if isinstance(literal, exp.Literal) else Notation.WORD
         try:
-            value = self._columns.value(column, sign + text)
+            notation = cast or (Notation.TEXT if _is_text(literal) else number)
+            return self._columns.value(column, f"{sign}{literal.this}", notation)
         except (ValueError, OverflowError):
             return _NO_LITERAL
-        # Spark converts the column where a text is compared with what is none.
-        return _NO_LITERAL if isinstance(value, str) and (not from_text or is_time) else value
+
+
+def _is_text(node: "exp.Expression") -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 _NO_LITERAL = object()

@@ -16,9 +16,18 @@ from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
 from ..table.view import FileSystemView
 from ..timeline.instant import Action, Instant
+from ..units import counted
 from .choice import PartitionDecision, ReasonToKeep, Rules, Tally, choose
 from .retention import Horizon, Policy, Retention, horizon
-from .scope import SAVEPOINTS, CleanedPartitionRules, last_clean, partitions_to_look_at, removed_savepoints, savepoints
+from .scope import (
+    SAVEPOINTS,
+    CleanedPartitionRules,
+    commits_since_clean,
+    last_clean,
+    partitions_to_look_at,
+    removed_savepoints,
+    savepoints,
+)
 
 _BATCH = 64
 """Partitions that are listed at once."""
@@ -60,10 +69,10 @@ class CleanPlanning:
 def plan_clean(table: Snapshot, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
     """Plan a clean of the table as it is; writes nothing. `progress` is called with (partitions done, all of them)."""
     previous = last_clean(table.timeline)
-    since = _commits_since(table, previous)
+    since = commits_since_clean(table.timeline, previous)
     if since < rules.trigger_commits:
         return CleanPlanning(
-            why_empty=f"{_count(since, 'commit')} since the last clean, and a clean is planned after "
+            why_empty=f"{counted(since, 'commit')} since the last clean, and a clean is planned after "
             f"{rules.trigger_commits} (hoodie.clean.trigger.max.commits)"
         )
     until = horizon(table.timeline, rules.retention, table.clock.now(), previous.earliest_to_retain if previous else "")
@@ -137,11 +146,6 @@ def _has_other_files(table: Snapshot, choice: PartitionDecision) -> bool:
     return any(name not in going and parse_data_file(choice.partition, name, 0) for name in stored)
 
 
-def _commits_since(table: Snapshot, previous: CleanMetadata | None) -> int:
-    after = previous.last_completed if previous else ""
-    return sum(instant.ts > after for instant in table.timeline.completed_writes())
-
-
 def _last_completed(table: Snapshot) -> str:
     writes = table.timeline.completed_writes()
     return writes[-1].ts if writes else ""
@@ -177,16 +181,12 @@ def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> st
         pending = until.held_back_by
         return f"the pending {pending.action.value} {pending.ts} is older than every commit that could be cleaned"
     if retention.policy is Policy.HOURS:
-        return f"no completed commit began in the last {_count(retention.hours, 'hour')}, so all files are kept"
+        return f"no completed commit began in the last {counted(retention.hours, 'hour')}, so all files are kept"
     completed = len(table.timeline.completed_writes())
-    return f"{_count(completed, 'completed commit')}, and the last {retention.commits} are retained"
+    return f"{counted(completed, 'completed commit')}, and the last {retention.commits} are retained"
 
 
 def _why_nothing(planning: CleanPlanning) -> str:
     pending = planning.horizon.held_back_by
     held = f"; the pending {pending.action.value} {pending.ts} keeps everything that came after it" if pending else ""
-    return f"nothing can be deleted in the {_count(planning.looked_at, 'partition')} that were planned for{held}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"nothing can be deleted in the {counted(planning.looked_at, 'partition')} that were planned for{held}"

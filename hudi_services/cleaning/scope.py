@@ -56,6 +56,15 @@ def last_clean(timeline: Timeline) -> CleanMetadata | None:
     return timeline.read_clean(cleans[-1]) if cleans else None
 
 
+def commits_since_clean(timeline: Timeline, previous: CleanMetadata | None) -> int:
+    """Completed writes that are newer than those that the last clean `previous` saw; all of them without one.
+
+    Source: CleanPlanActionExecutor.getCommitsSinceLastCleaning of Apache Hudi 0.15.0 to 1.2.0.
+    """
+    after = previous.last_completed if previous is not None else ""
+    return sum(instant.ts > after for instant in timeline.completed_writes())
+
+
 def savepoints(table: Snapshot) -> tuple[str, ...]:
     """The commits with a completed savepoint."""
     return tuple(instant.ts for instant in table.timeline.completed({Action.SAVEPOINT}))

@@ -13,4 +13,6 @@ def cell(field: str, value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and field.endswith("bytes"):
         return size_text(value)
-    return f"{value:,}" if isinstance(value, int) else harmless(str(value))
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int | float) else harmless(value)

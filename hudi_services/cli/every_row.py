@@ -8,12 +8,15 @@ from ..runs.report_rows import Row, Values
 from ..units import size_text
 from .cells import cell
 from .sheet import Sheet
+from .wrapping import cells_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _FOLDED = 30
 """Columns that are wider than this may be folded."""
+_BETWEEN = 4
+"""Characters around two columns."""
 _NARROWEST = 20
 """The width of a folded column, in characters."""
 
@@ -38,6 +41,8 @@ def _facts(sheet: Sheet, report: Report) -> "Table":
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(overflow="fold")
     facts = report.table
     rows = {
         "table": f"{facts.name} ({facts.type}, version {facts.table_version})" if facts.name else "",
@@ -89,13 +94,14 @@ def _list(sheet: Sheet, kind: type[Row], rows: Sequence[Values]) -> "Table":
     title = kind.list_name.replace("_", " ")
     fields = dict.fromkeys(field for row in rows for field in row)
     cells = [{field: cell(field, row.get(field)) for field in fields} for row in rows]
-    widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in fields}
+    widths = {field: max(map(cells_of, (field, *(row[field] for row in cells)))) for field in fields}
     if not _fits(widths, sheet.width):
         table = _table(sheet, {"field": "left", title: "left"}, [])
+        room = sheet.width - max(map(len, ("field", *fields))) - _BETWEEN
         for row in cells:
             for field, text in row.items():
                 if text:
-                    table.add_row(sheet.text(field.replace("_", " "), "dim"), sheet.text(text))
+                    table.add_row(sheet.text(field.replace("_", " "), "dim"), sheet.lines(text, room))
             table.add_section()
         return table
     numeric = {f for f in widths if all(isinstance(row.get(f), int | float | None) for row in rows)}

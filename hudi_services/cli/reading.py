@@ -86,7 +86,7 @@ def _text_lines(name: str, path: str, hint: str) -> list[str]:
     """The lines of the UTF-8 text file that a flag names. Raises ConfigError."""
     check_url(path, name)
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
             return file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"

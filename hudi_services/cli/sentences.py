@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from ..health.model import Level
+from ..own_commands import own_command
 from ..runs.report import CheckResult, Report, RunState, sentence
 from ..runs.report_rows import (
     AppendedRow,
@@ -23,9 +25,8 @@ from ..runs.report_rows import (
     VisibleAgainRow,
     WrittenRow,
 )
-from ..units import size_text
+from ..units import counted, size_text
 from ..urls import message_without_secrets
-from .wrapping import shell_word
 
 _ENDINGS = {
     RunState.REQUESTED: "a plan was written",
@@ -49,7 +50,7 @@ def what_happened(report: Report) -> str:
     ending = _ENDINGS[report.state]
     if report.dry_run and report.state is RunState.COMPLETED:
         ending, reason = ", ".join(filter(None, ("a dry run", reason.removeprefix(_DRY_RUN)))), ""
-    warnings = f", with {_many(len(report.all_warnings), 'warning')}" if report.all_warnings else ""
+    warnings = f", with {counted(len(report.all_warnings), 'warning')}" if report.all_warnings else ""
     numbers = _numbers(report)
     if report.error is not None and not numbers:
         reason = sentence(report.error)
@@ -68,12 +69,13 @@ def what_is_next(report: Report) -> str:
         if "--apply" in (report.reason or ""):
             return ""
         return f"the same command {'with --apply' if report.service in _APPLIED else 'without --dry-run'}"
-    mends = next((row.command for row in report.shown(HealthFindingRow) if row.command), "")
+    worth = (row for row in report.shown(HealthFindingRow) if row.command and row.level != Level.NOTE.value)
+    mends = next((row.command for row in worth), "")
     if mends and report.exit_code:
         return mends
     command = {"clustering": "execute", "compaction": "compact"}.get(report.service)
     if report.state is RunState.REQUESTED and command:
-        return f"hudi-services {command} --base-path {shell_word(report.table.base_path)}"
+        return own_command(command, report.table.base_path)
     return ""
 
 
@@ -92,12 +94,8 @@ def _begun(text: str) -> str:
     return text[:1].upper() + text[1:] if re.match(r"[a-z]+(?= )", text) else text
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _files(count: int | None, size: int | None, noun: str = "file") -> str:
-    told = _many(count or 0, noun)
+    told = counted(count or 0, noun)
     return told if size is None else f"{told} ({size_text(size)})"
 
 
@@ -120,15 +118,15 @@ def _rewrite(report: Report) -> str:
     become = "are to become" if report.state is RunState.REQUESTED else _verb(report, "became", "would become")
     after = "" if files.after is None else f"{files.after:,}"
     after += "" if sizes.after is None else f" ({size_text(sizes.after)})"
-    groups = f", in {_many(report.groups, 'group')}" if report.groups else ""
+    groups = f", in {counted(report.groups, 'group')}" if report.groups else ""
     if report.tasks and report.groups and report.tasks > report.groups:
         groups += f" of {report.tasks:,} tasks"
     told = f"{_files(files.before, sizes.before)} {become} {after}{groups}"
     if report.rows.before is not None and report.rows.after is not None:
         changed = "" if report.rows.after == report.rows.before else f", {report.rows.after:,} after"
-        told += f"; {_many(report.rows.before, 'row')}{changed}"
+        told += f"; {counted(report.rows.before, 'row')}{changed}"
     if report.resumed_groups:
-        told += f"; an earlier attempt had finished {_many(report.resumed_groups, 'group')}"
+        told += f"; an earlier attempt had finished {counted(report.resumed_groups, 'group')}"
     return told
 
 
@@ -136,11 +134,11 @@ def _clean(report: Report) -> str:
     pending = report.shown(PendingCleanRow)
     if report.dry_run and pending:
         files = sum(one.files for one in pending)
-        return f"{_many(len(pending), 'clean')} of {_many(files, 'file')} would be finished"
+        return f"{counted(len(pending), 'clean')} of {counted(files, 'file')} would be finished"
     if not report.files.before:
         return ""
     partitions = {one.partition for one in report.shown(DeletedRow)}
-    where = f" in {_many(len(partitions), 'partition')}" if partitions else ""
+    where = f" in {counted(len(partitions), 'partition')}" if partitions else ""
     return f"{_files(report.files.before, report.bytes.before)}{where} {_deleted(report)}"
 
 
@@ -154,7 +152,7 @@ def _were(report: Report, count: int, done: str) -> str:
 
 def _archive(report: Report) -> str:
     archived = [row for row in report.shown(TimelineRow) if row.archived_instants]
-    told = " and ".join(f"{_many(row.archived_instants, 'instant')} of the {row.timeline}" for row in archived)
+    told = " and ".join(f"{counted(row.archived_instants, 'instant')} of the {row.timeline}" for row in archived)
     return f"{told} {_verb(report, 'were', 'would be')} archived" if told else ""
 
 
@@ -162,24 +160,24 @@ def _orphan_files(report: Report) -> str:
     if report.action == "find":
         attempts = len(report.shown(AttemptRow))
         found = _files(report.files.before, report.bytes.before, "orphan file")
-        return f"{found} of {_many(attempts, 'attempt')} found" if attempts else ""
+        return f"{found} of {counted(attempts, 'attempt')} found" if attempts else ""
     if not report.files.before:
         return ""
     moved = report.files.after if report.action != "delete" and report.files.after is not None else report.files.before
     files = _files(moved, report.bytes.before)
     if report.action == "delete":
-        return f"{files} of {_many(len(report.shown(QuarantineRow)), 'quarantine')} {_deleted(report)}"
+        return f"{files} of {counted(len(report.shown(QuarantineRow)), 'quarantine')} {_deleted(report)}"
     return f"{files} would be moved" if report.dry_run else f"{files} {report.reason or 'moved'}"
 
 
 def _index(report: Report) -> str:
     if report.groups is None:
         return ""
-    groups = f"{_many(report.groups, 'file group')}"
+    groups = f"{counted(report.groups, 'file group')}"
     groups += "" if report.bytes.after is None else f" ({size_text(report.bytes.after)})"
-    keys = f" of {_many(report.rows.after, 'record')}" if report.rows.after is not None else ""
+    keys = f" of {counted(report.rows.after, 'record')}" if report.rows.after is not None else ""
     told = f"an index{keys} in {groups} {_verb(report, 'was built', 'would be built')}"
-    return f"{told} from {_many(report.files.before, 'file')}" if report.files.before is not None else told
+    return f"{told} from {counted(report.files.before, 'file')}" if report.files.before is not None else told
 
 
 def _rescale(report: Report) -> str:
@@ -187,8 +185,8 @@ def _rescale(report: Report) -> str:
     if before is None or after is None:
         return ""
     size = "" if report.bytes.after is None else f" ({size_text(report.bytes.after)})"
-    keys = "" if report.rows.before is None else f" of {_many(report.rows.before, 'key')}"
-    groups = f"{_many(after, 'file group')}{size}, not {before:,}"
+    keys = "" if report.rows.before is None else f" of {counted(report.rows.before, 'key')}"
+    groups = f"{counted(after, 'file group')}{size}, not {before:,}"
     return f"the record index{keys} {_verb(report, 'has', 'would have')} {groups}"
 
 
@@ -200,14 +198,14 @@ def _index_drop(report: Report) -> str:
 
 def _lookup(report: Report) -> str:
     asked, found = report.rows.before, report.rows.after
-    return "" if asked is None or found is None else f"the index has {found:,} of {_many(asked, 'key')}"
+    return "" if asked is None or found is None else f"the index has {found:,} of {counted(asked, 'key')}"
 
 
 def _recover(report: Report) -> str:
     rows = report.shown(PendingInstantRow)
     if not rows:
         return ""
-    told = f"{_many(len(rows), 'pending instant')}: {_counted(row.decision for row in rows)}"
+    told = f"{counted(len(rows), 'pending instant')}: {_counted(row.decision for row in rows)}"
     left = [row for row in rows if isinstance(row, RepairedInstantRow) and row.done == "left alone"]
     failed = [row for row in rows if isinstance(row, RepairedInstantRow) and row.done.startswith("failed")]
     pieces = [f"{len(some):,} {what}" for some, what in ((left, "left alone"), (failed, "failed")) if some]
@@ -218,7 +216,7 @@ def _roll_back(report: Report) -> str:
     gone, seen = report.shown(PartitionRow), report.shown(VisibleAgainRow)
     made = [f"the {row.action} {row.of} was rolled back" for row in report.shown(RollbackRow)][:1]
     files, size = sum(row.files for row in gone), sum(row.bytes for row in gone)
-    deleted = f"{_files(files, size)} in {_many(len(gone), 'partition')} {_were(report, files, 'deleted')}"
+    deleted = f"{_files(files, size)} in {counted(len(gone), 'partition')} {_were(report, files, 'deleted')}"
     again = sum(row.files for row in seen)
     size = sum(row.bytes for row in seen)
     shown = [f"{_files(again, size)} {_verb(report, 'are', 'would be')} seen again"] if again else []
@@ -229,14 +227,14 @@ def _validate(report: Report) -> str:
     checked = [row for row in report.shown(CheckedPartitionRow) if row.records is not None]
     if not checked:
         results = Counter(check.result for check in report.checks)
-        return ", ".join(f"{_many(results[one], 'check')} {one.value}" for one in CheckResult if results[one])
+        return ", ".join(f"{counted(results[one], 'check')} {one.value}" for one in CheckResult if results[one])
     records = sum(row.records or 0 for row in checked)
     differences = sum(row.differences or 0 for row in checked)
     harmless = sum(row.harmless or 0 for row in checked)
     listed = Counter(row.severity for row in report.shown(DifferenceRow))
     harmful = max(differences - harmless, listed["harmful"])
-    told = f"{_many(records, 'record')} of {_many(len(checked), 'metadata partition')} compared: "
-    told += f"{_many(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
+    told = f"{counted(records, 'record')} of {counted(len(checked), 'metadata partition')} compared: "
+    told += f"{counted(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
     return told
 
 
@@ -246,14 +244,14 @@ def _fleet(report: Report) -> str:
         return ""
     cost = sum(row.cost_bytes or 0 for row in rows)
     if report.dry_run:
-        told = f"{_many(len(rows), 'service')} due: {_counted(row.service for row in rows)}"
+        told = f"{counted(len(rows), 'service')} due: {_counted(row.service for row in rows)}"
         return f"{told}; they would read {size_text(cost)}" if cost else told
     ran = [row for row in rows if row.state != "left"]
     tables = len({row.base_path for row in ran})
-    told = f"{_many(len(ran), 'service')} ran on {_many(tables, 'table')}"
+    told = f"{counted(len(ran), 'service')} ran on {counted(tables, 'table')}"
     told += f": {_counted(row.service for row in ran)}" if ran else ""
     told += f"; {size_text(report.bytes.before)} became {size_text(report.bytes.after)}" if report.bytes.before else ""
-    return told + (f"; {_many(len(rows) - len(ran), 'service')} left" if len(ran) < len(rows) else "")
+    return told + (f"; {counted(len(rows) - len(ran), 'service')} left" if len(ran) < len(rows) else "")
 
 
 def _write(report: Report) -> str:
@@ -263,13 +261,13 @@ def _write(report: Report) -> str:
     (row,) = written
     kinds = {"inserted": row.inserts, "updated": row.updates, "deleted": row.deletes}
     changes = [f"{count:,} {_verb(report, kind, f'to be {kind}')}" for kind, count in kinds.items() if count]
-    told = ", ".join([f"{_many(row.rows, 'row')} given", *changes]) if row.rows else ""
+    told = ", ".join([f"{counted(row.rows, 'row')} given", *changes]) if row.rows else ""
     logs = sum(one.log_files for one in report.shown(AppendedRow))
     rewritten = row.filled_files + row.updated_files
     files = {"new": row.new_files, "rewritten": rewritten, "replaced": row.replaced_files, "log": logs}
     new = ", ".join(f"{count:,} {kind}" for kind, count in files.items() if count)
     size = f" ({size_text(report.bytes.after)})" if report.bytes.after else ""
-    files_told = f"files in {_many(row.partitions, 'partition')}: {new}{size}" if new else ""
+    files_told = f"files in {counted(row.partitions, 'partition')}: {new}{size}" if new else ""
     return "; ".join(filter(None, (told, files_told)))
 
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
+from ..extras import check_installed
 from ..metrics import prometheus
 from ..metrics.run_metrics import table_metrics
-from ..metrics.sending import Exporter, check_packages, exporter_of, send
+from ..metrics.sending import Exporter, exporter_of, send
 from ..options import Layer, Options, lock_keys, resolve
 from ..runs.ahead import get_ready, java_ahead
 from ..runs.config_files import conf_layers, parse_assignments, read_properties
@@ -103,7 +104,7 @@ def _log_to_stderr(verbose: bool) -> None:
 def _check_prometheus(service: str) -> None:
     if service != "doctor":
         raise ConfigError("--format prometheus is for doctor alone", hint="give table or json")
-    check_packages("--format prometheus", prometheus.MODULES, prometheus.EXTRA)
+    check_installed(prometheus.MODULES, prometheus.EXTRA, "--format prometheus")
 
 
 def _publish(report: Report, flags: Flags) -> int:

@@ -56,6 +56,12 @@ class Sheet:
 
         return Text(self.plain(text), style=style)
 
+    def lines(self, text: str, width: int) -> "Text":
+        """`text` in as many lines of at most `width` cells as it takes, in which commands can still be copied."""
+        from rich.text import Text
+
+        return Text("\n").join(map(self.text, wrapped(self.plain(text), max(1, width))))
+
     def shortened(self, text: str, width: int, *, in_middle: bool = True) -> str:
         """`text`, escaped before, in at most `width` cells."""
         if cells_of(text) <= width:

@@ -33,11 +33,6 @@ def wrapped(text: str, width: int, *, folds: bool = True) -> list[str]:
     return [*lines, line]
 
 
-def shell_word(text: str) -> str:
-    """`text` as one word of a command, as a POSIX shell reads it; a comma would end the command in a sentence."""
-    return re.sub(r"[^\w@%+=:./-]", r"\\\g<0>", text) or "''"
-
-
 def cells_of(text: str) -> int:
     """The width of `text` on a terminal: letters of some languages are two cells wide."""
     if text.isascii():

@@ -8,18 +8,19 @@ from functools import cached_property
 from ..archival.archive import archive_plan
 from ..archival.selection import ArchivalSelection, bounds_of_table, select
 from ..cleaning.retention import Horizon, Retention, horizon
-from ..cleaning.scope import last_clean
+from ..cleaning.scope import commits_since_clean, last_clean
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanMetadata
-from ..commit.liveness import age_millis, now_millis
+from ..commit.liveness import age_millis, is_clustering, now_millis
 from ..commit.settings import TransactionSettings
 from ..options import Options
-from ..recovery.findings import Finding, find
+from ..recovery.findings import Decision, Finding, find
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant
 from .file_facts import FileFacts, file_facts
 from .model import Number
 
+_COMPACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 _SAMPLED_PARTITIONS, _SAMPLED_SLICES = 8, 4_000
 """How much of a large table the checks look at that list storage, or read ranges."""
 
@@ -80,9 +81,8 @@ class Examination:
 
     @cached_property
     def since_clean(self) -> int:
-        """Completed writes since the last clean, or all of them without one."""
-        cleans = self.table.timeline.completed({Action.CLEAN})
-        return sum(one.ts > cleans[-1].ts for one in self.writes) if cleans else len(self.writes)
+        """Completed writes since the last clean, or all of them without one, as cleans count them."""
+        return commits_since_clean(self.table.timeline, self.last_clean)
 
     @cached_property
     def retention(self) -> Retention:
@@ -121,6 +121,22 @@ class Examination:
             if len(chosen) == _SAMPLED_PARTITIONS:
                 break
         return sorted(chosen)
+
+    def is_plan(self, instant: Instant) -> bool:
+        """Whether a pending instant is the plan of a clustering or a compaction, which may wait for its execution."""
+        return instant.action in _COMPACTIONS or is_clustering(self.table, instant)
+
+    def way_out(self, ts: str) -> str:
+        """The command after which the instant `ts` is no longer pending; `recover`, which says more, for one that
+        only its own process ends."""
+        found = next((one for one in self.pending if one.instant.ts == ts), None)
+        if found is None:
+            return "recover"
+        if found.decision is not Decision.WAIT:
+            return f"recover --apply --instant {ts}"
+        if not self.is_plan(found.instant):
+            return "recover"
+        return f"{'compact' if found.instant.action in _COMPACTIONS else 'execute'} --instant-time {ts}"
 
     def age_minutes(self, instant: Instant) -> int:
         return round(age_millis(self.table, instant) / 60_000)

@@ -1,7 +1,7 @@
 """Checks of the metadata table: whether it knows what the table has, and whether readers that skip by it miss rows."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from ..base_files.slices import SliceFacts, describe
@@ -12,11 +12,13 @@ from ..metadata.records.keys import COLUMN_STATS, RECORD_INDEX, column_stats_pre
 from ..metadata.records.model import StatsRecord
 from ..metadata_updates.narrow_ranges import narrow_ranges
 from ..model import BaseFile, FileSlice
+from ..paths import bare_name
 from ..schema.column_type import Kind
 from ..snapshot import live_names
 from ..table.partitions import StorageLister
 from ..timeline.compaction_trigger import MetadataTrigger
-from ..timeline.instant import Action
+from ..timeline.instant import Action, Instant
+from ..units import counted
 from .examination import Examination
 from .model import HealthFinding, Level
 
@@ -35,17 +37,39 @@ def metadata_behind(seen: Examination) -> Iterator[HealthFinding]:
     if metadata is None:
         return
     own = {one.ts for one in metadata.timeline.completed()}
-    first = min((one.ts for one in metadata.own_delta_commits), default="")
-    missing = [one for one in seen.writes if one.ts > first and one.ts not in own] if first else []
-    if missing:
+    # No delta commit of its own has a commit that is older than the metadata table, or that a repair has added.
+    lost = _lost_files(seen, [one for one in seen.writes if one.ts not in own])
+    if lost:
+        files = sum(map(len, lost.values()))
+        first = min(lost)
         yield HealthFinding(
             Level.CRITICAL,
-            missing[0].ts,
-            f"the metadata table does not have {len(missing)} commits of the table, the first {missing[0].ts}: readers "
-            "do not see their files",
-            {"commits": len(missing)},
-            "validate",
+            first,
+            f"the metadata table does not have {counted(files, 'file')} of {counted(len(lost), 'commit')}, the first "
+            f"{first}: readers do not see the rows",
+            {"commits": len(lost), "files": files},
+            "validate --apply",
         )
+
+
+def _lost_files(seen: Examination, commits: Sequence[Instant]) -> Mapping[str, Sequence[str]]:
+    """The files that commits have written, that are stored and needed, and that the metadata table does not list; by
+    commit."""
+    table, written = seen.table, dict[str, dict[str, str]]()
+    for instant, commit in table.timeline.read_commits(commits):
+        for partition, stats in commit.stats.items():
+            written.setdefault(partition, {}).update((bare_name(one.path), instant.ts) for one in stats if one.path)
+    lost: dict[str, list[str]] = defaultdict(list)
+    gone = table.ledger.cleaned | table.ledger.going if written else frozenset()
+    stored = StorageLister(table.storage)
+    for partition, view in table.view.each(sorted(written)):
+        known = view.sizes(partition)
+        unlisted = {name for name in written[partition] if name not in known and (partition, name) not in gone}
+        for name in sorted(unlisted & stored.files(partition).keys()) if unlisted else ():
+            file = parse_data_file(partition, name, 0)
+            if file is not None and view.replaced_at(partition, file.file_id) is None:
+                lost[written[partition][name]].append(name)
+    return lost
 
 
 def metadata_compaction_lags(seen: Examination) -> Iterator[HealthFinding]:
@@ -63,9 +87,10 @@ def metadata_compaction_lags(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             holder.ts if holder is not None else "",
-            f"the metadata table has {deltas} delta commits since its last compaction, which waits for {waits}{why}",
+            f"the metadata table has {counted(deltas, 'delta commit')} since its last compaction, which is due after "
+            f"{waits}{why}",
             {"delta_commits": deltas, "waits_for": waits},
-            "recover" if holder is not None else "",
+            seen.way_out(holder.ts) if holder is not None else "",
         )
 
 
@@ -92,8 +117,8 @@ def drift(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.CRITICAL,
             lost[0],
-            f"{len(lost)} base files that the metadata table lists are not on storage with their sizes, the first "
-            f"{lost[0]}: queries fail or lose rows",
+            f"storage does not have {counted(len(lost), 'base file')} that the metadata table lists, or not with the "
+            f"listed size, the first {lost[0]}: queries fail or lose rows",
             {"files": len(lost), "sampled_partitions": len(seen.sample)},
             "validate",
         )
@@ -101,8 +126,8 @@ def drift(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.CRITICAL,
             unknown[0],
-            f"{len(unknown)} files of commits are on storage, and the metadata table does not list them, the first "
-            f"{unknown[0]}: readers do not see their rows",
+            f"storage has {counted(len(unknown), 'base file')} of commits that the metadata table does not list, the "
+            f"first {unknown[0]}: readers do not see the rows",
             {"files": len(unknown), "sampled_partitions": len(seen.sample)},
             "validate --apply",
         )
@@ -133,12 +158,12 @@ def hidden_rows(seen: Examination) -> Iterator[HealthFinding]:
             continue
         rows = sum(files[one].value_count - files[one].null_count for one in confirmed)
         more = len(files) - len(chosen)
-        tail = f" ({more} more files with this range were not opened)" if more else ""
+        tail = f" ({counted(more, 'more file')} with this range not opened)" if more else ""
         yield HealthFinding(
             Level.CRITICAL,
             column,
-            f"filters on {column} may miss up to {rows} rows in {len(confirmed)} files, without an error: the metadata "
-            f"table gives these files the range 0.0 to 0.0, as Hudi does where a column has a NaN{tail}",
+            f"filters on {column} may miss up to {counted(rows, 'row')} in {counted(len(confirmed), 'file')}, without "
+            f"an error: the metadata table has the range 0.0 to 0.0, as Hudi writes it where a column has a NaN{tail}",
             {"files": len(confirmed), "rows": rows, "files_not_opened": more},
             "validate --apply",
         )
@@ -201,7 +226,7 @@ def narrow_partition_ranges(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.CRITICAL,
             index,
-            f"{len(records)} ranges of partitions in {index} leave out values of their files (columns "
+            f"{index} leaves out values of files in {counted(len(records), 'range')} of partitions (columns "
             f"{', '.join(columns)}): filters on these columns may miss rows, without an error",
             {"ranges": len(records), "sampled_partitions": len(seen.sample)},
             "validate --apply",
@@ -234,21 +259,22 @@ def index_half_built(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             building[0],
-            f"the table says that its index {building[0]} is being built, and no build is pending: writers keep it "
-            "up to date in vain",
+            f"the table says that its index {building[0]} is being built (hoodie.table.metadata.partitions.inflight), "
+            "and no build is pending: writers keep it up to date in vain; let HoodieIndexer of Apache Hudi finish it, "
+            "or drop the index there",
             {"indexes": len(building)},
-            f"index-bootstrap --resume --index {building[0]}",
         )
 
 
 def metadata_missing(seen: Examination) -> Iterator[HealthFinding]:
     """A table without a metadata table: every read lists folders."""
-    if seen.table.metadata is None:
+    # The first write makes the metadata table.
+    if seen.table.metadata is None and seen.writes:
         yield HealthFinding(
             Level.NOTE,
             "",
-            f"the table has no metadata table: each read lists {len(seen.files.partitions)} folders, and no filter "
-            "skips a file by its ranges before it is opened",
+            f"the table has no metadata table: each read lists {counted(len(seen.files.partitions), 'folder')}, and no "
+            "filter skips a file by its ranges before it is opened",
             {"partitions": len(seen.files.partitions)},
             "index-bootstrap --index files,column_stats",
         )

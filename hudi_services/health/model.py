@@ -38,7 +38,8 @@ class HealthFinding:
     numbers: Mapping[str, Number]
     """The evidence. The names tell the units."""
     command: str = ""
-    """The command that mends it, without `hudi-services` and the base path; "" where another program has to."""
+    """The command that mends it, without `hudi-services` and the base path, its values quoted for a shell. Where a
+    person has to decide first, one that changes nothing and shows more. "" where another program has to mend it."""
 
 
 Check: TypeAlias = Callable[["Examination"], Iterator[HealthFinding]]

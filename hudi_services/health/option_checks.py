@@ -73,17 +73,29 @@ def short_retention(seen: Examination) -> Iterator[HealthFinding]:
 
 
 def archive_before_clean(seen: Examination) -> Iterator[HealthFinding]:
-    """An archive that takes commits which cleans still retain: incremental readers do not find them."""
-    least, retained = archive_keys.ARCHIVE_LEAST, clean_keys.CLEAN_COMMITS_RETAINED
-    given = seen.options.is_set(least) or seen.options.is_set(retained)
-    if seen.retention.policy is Policy.COMMITS and given and seen.options[least] <= seen.retention.commits:
+    """Archivals that leave fewer commits than cleans retain: cleans delete nothing, or other numbers are in force."""
+    # Source: ArchivalUtils.getMinAndMaxInstantsToKeep of Apache Hudi. It raises the numbers by the horizon of cleans,
+    # and where there are never more commits than are retained, there is no horizon.
+    least, most, retained = archive_keys.ARCHIVE_LEAST, archive_keys.ARCHIVE_MOST, clean_keys.CLEAN_COMMITS_RETAINED
+    given, kept = any(map(seen.options.is_set, (least, most, retained))), seen.retention.commits
+    if seen.retention.policy is not Policy.COMMITS or not given or seen.options[least] > kept:
+        return
+    if seen.options[most] < kept:
         yield HealthFinding(
             Level.WARNING,
-            least.key,
-            f"{least.key}={seen.options[least]} is not more than {retained.key}={seen.retention.commits}: writers of "
-            "Hudi refuse this, or archive commits whose files are still there",
-            {"least": seen.options[least], "retained": seen.retention.commits},
+            most.key,
+            f"archivals leave at most {seen.options[most]} commits ({most.key}), and cleans delete nothing where there "
+            f"are no more than {kept} ({retained.key}): old files stay, and incremental readers find fewer commits",
+            {"most": seen.options[most], "retained": kept},
         )
+        return
+    yield HealthFinding(
+        Level.NOTE,
+        least.key,
+        f"{least.key}={seen.options[least]} is not more than {retained.key}={kept}: archivals of Hudi and of this "
+        "program leave more commits, so that cleans find those that they retain",
+        {"least": seen.options[least], "retained": kept},
+    )
 
 
 def index_not_kept(seen: Examination) -> Iterator[HealthFinding]:

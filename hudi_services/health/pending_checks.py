@@ -11,19 +11,19 @@ from ..orphan_files.model import Ages, OrphanKind
 from ..paths import TABLE_FOLDER
 from ..recovery.findings import Decision, Finding
 from ..timeline.instant import Action
+from ..units import counted
 from .examination import Examination
 from .model import HealthFinding, Level
 
 _LOCK_FILE = f"{TABLE_FOLDER}/lock"
 _MINUTE = 60_000
-_PLANS = frozenset({Action.CLUSTERING, Action.COMPACTION, Action.LOG_COMPACTION})
 _WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 _SIGNS = {
-    OrphanKind.HEARTBEAT: "heartbeats",
-    OrphanKind.MARKERS: "markers",
-    OrphanKind.LEASE: "leases",
-    OrphanKind.CHECKPOINTS: "checkpoints",
-    OrphanKind.STAGED: "staged files",
+    OrphanKind.HEARTBEAT: "heartbeat",
+    OrphanKind.MARKERS: "marker",
+    OrphanKind.LEASE: "lease",
+    OrphanKind.CHECKPOINTS: "checkpoint",
+    OrphanKind.STAGED: "staged file",
 }
 
 
@@ -34,14 +34,13 @@ def pending_plans(seen: Examination) -> Iterator[HealthFinding]:
     seen.measures["oldest_pending_plan_seconds"] = max((round(one.age_millis / 1000) for one in waiting), default=0)
     for one in waiting:
         if one.age_millis >= seen.settings.abandoned_millis:
-            is_compaction = one.instant.action in (Action.COMPACTION, Action.LOG_COMPACTION)
             yield HealthFinding(
                 Level.WARNING,
                 one.instant.ts,
                 f"the plan of {_what(seen, one)} waits for its execution since {duration(one.age_millis)}; it blocks "
                 f"{one.blocks}",
                 {"age_minutes": _minutes(one)},
-                f"{'compact' if is_compaction else 'execute'} --instant-time {one.instant.ts}",
+                seen.way_out(one.instant.ts),
             )
 
 
@@ -54,7 +53,7 @@ def plans_given_up(seen: Examination) -> Iterator[HealthFinding]:
                 one.instant.ts,
                 f"recover would give up {_what(seen, one)}: {one.why}; it blocks {one.blocks}",
                 {"age_minutes": _minutes(one)},
-                f"recover --apply --instant {one.instant.ts}",
+                seen.way_out(one.instant.ts),
             )
 
 
@@ -73,7 +72,7 @@ def dead_writers(seen: Examination) -> Iterator[HealthFinding]:
                 "silent_minutes": round(one.silent_millis / _MINUTE),
                 "files": one.files or 0,
             },
-            f"recover --apply --instant {one.instant.ts}",
+            seen.way_out(one.instant.ts),
         )
 
 
@@ -89,24 +88,23 @@ def long_writers(seen: Examination) -> Iterator[HealthFinding]:
                 f"the {one.instant.action.value} {one.instant.ts} is pending since {duration(one.age_millis)}, and its "
                 f"writer counts as alive: {one.why}",
                 {"age_minutes": _minutes(one), "silent_minutes": round(one.silent_millis / _MINUTE)},
-                "recover",
+                seen.way_out(one.instant.ts),
             )
 
 
 def half_done_services(seen: Examination) -> Iterator[HealthFinding]:
     """Cleans, rollbacks, restores, savepoints and index builds that are begun and not finished."""
     for one in seen.pending:
-        if one.instant.action in _WRITES or _is_plan(seen, one):
+        if one.instant.action in _WRITES or seen.is_plan(one.instant):
             continue
         if one.decision is not Decision.WAIT or one.age_millis >= seen.settings.abandoned_millis:
-            mends = one.decision is not Decision.WAIT
             yield HealthFinding(
                 Level.WARNING,
                 one.instant.ts,
                 f"the {one.instant.action.value} {one.instant.ts} was begun {duration(one.age_millis)} ago and is not "
                 f"finished: {one.why}",
                 {"age_minutes": _minutes(one)},
-                f"recover --apply --instant {one.instant.ts}" if mends else "recover",
+                seen.way_out(one.instant.ts),
             )
 
 
@@ -136,10 +134,10 @@ def signs_left(seen: Examination) -> Iterator[HealthFinding]:
     for left in list_leftovers(seen.table.storage):
         is_old = seen.now_millis - left.mtime_millis >= left.least_age(ages)
         if left.attempt not in at_work and is_old:
-            found[_SIGNS.get(left.reason, "files")] += [file.size for file in left.files]
+            found[_SIGNS.get(left.reason, "file")] += [file.size for file in left.files]
     if found:
-        kinds = ", ".join(f"{len(sizes)} {kind}" for kind, sizes in sorted(found.items()))
-        numbers = {kind.replace(" ", "_"): len(sizes) for kind, sizes in found.items()}
+        kinds = ", ".join(counted(len(sizes), kind) for kind, sizes in sorted(found.items()))
+        numbers = {f"{kind.replace(' ', '_')}s": len(sizes) for kind, sizes in found.items()}
         yield HealthFinding(
             Level.WARNING,
             "",
@@ -150,15 +148,11 @@ def signs_left(seen: Examination) -> Iterator[HealthFinding]:
 
 
 def _plans(seen: Examination) -> list[Finding]:
-    return [finding for finding in seen.pending if _is_plan(seen, finding)]
-
-
-def _is_plan(seen: Examination, finding: Finding) -> bool:
-    return finding.instant.action in _PLANS or is_clustering(seen.table, finding.instant)
+    return [finding for finding in seen.pending if seen.is_plan(finding.instant)]
 
 
 def _writes(seen: Examination) -> list[Finding]:
-    return [found for found in seen.pending if found.instant.action in _WRITES and not _is_plan(seen, found)]
+    return [found for found in seen.pending if found.instant.action in _WRITES and not seen.is_plan(found.instant)]
 
 
 def _what(seen: Examination, finding: Finding) -> str:

@@ -14,8 +14,9 @@ from ..codecs.clustering_plan import SliceInfo
 from ..errors import ConfigError, NotFound
 from ..model import FileSlice
 from ..options import Options, clustering_keys
+from ..own_commands import setting
 from ..paths import bare_name
-from ..rows.sort_order import from_strategy_params, parse_sort_columns
+from ..rows.sort_order import LINEAR, SortColumn, from_strategy_params, layout_of, parse_sort_columns
 from ..snapshot import Snapshot
 from ..table.view import FileSystemView
 from ..timeline.active import Timeline
@@ -79,9 +80,10 @@ def range_facts(table: Snapshot, options: Options, sample: Sequence[str]) -> Ran
 
     None where no sort column is known. Raises CorruptFile and StorageError.
     """
-    column = sort_column(table.timeline, options)
-    if not column:
+    layout = known_layout(table.timeline, options)
+    if layout is None:
         return None
+    column = layout.column
     planned = _last_plan(table.timeline)
     now, before = _Depths(), _Depths()
     ranges = ValueRanges(table)
@@ -101,13 +103,31 @@ def range_facts(table: Snapshot, options: Options, sample: Sequence[str]) -> Ran
     return RangeFacts(column, now.partitions, now.depth, before.depth, last.ts if last is not None else None)
 
 
-def sort_column(timeline: Timeline, options: Options) -> str:
-    """The first sort column of the options, else of the last clustering's plan; "" without one."""
+@dataclass(frozen=True, slots=True)
+class KnownLayout:
+    """The first sort column of the table, and the flags with which a clustering sorts as the last one did."""
+
+    column: str
+    flags: str = ""
+
+
+def known_layout(timeline: Timeline, options: Options) -> KnownLayout | None:
+    """That of the options, which need no flags, else that of the last clustering's plan; None without one."""
     given = parse_sort_columns(options[clustering_keys.SORT_COLUMNS])
+    if given:
+        return KnownLayout(given[0].name)
     last = timeline.last_clustering()
-    if not given and last is not None and timeline.has_plan(last):
-        given = from_strategy_params(timeline.read_plan(last).strategy_params)
-    return given[0].name if given else ""
+    if last is None or not timeline.has_plan(last):
+        return None
+    params = timeline.read_plan(last).strategy_params
+    planned = from_strategy_params(params)
+    if not planned:
+        return None
+    columns = ",".join(one.name if one == SortColumn(one.name) else str(one) for one in planned)
+    flags = [setting(clustering_keys.SORT_COLUMNS.key, columns)]
+    if (name := layout_of(params)) != LINEAR:
+        flags.append(setting(clustering_keys.LAYOUT_STRATEGY.key, name))
+    return KnownLayout(planned[0].name, " ".join(flags))
 
 
 def depth(ranges: Sequence[Range], sizes: Sequence[int] | None = None) -> float:

@@ -1,38 +1,56 @@
 """Checks of the services that keep a table small: cleans, the archive, compactions; and of what holds them back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..archival.selection import Why
+from ..cleaning.plan import CleanRules, plan_clean
 from ..cleaning.retention import Policy
-from ..options import archive_keys, clean_keys
+from ..options import archive_keys, clean_keys, commit_keys, compaction_keys
+from ..own_commands import setting
 from ..timeline.compaction_trigger import Trigger
-from ..timeline.instant import Action
+from ..timeline.instant import Action, Instant
 from ..timeline.stream_checkpoints import names_checkpoint
-from ..units import size_text
+from ..units import counted, size_text
 from .examination import Examination
 from .model import HealthFinding, Level
+
+_HOLDERS = {
+    Why.ROLLBACK: "recover --apply",
+    Why.CLEAN: "clean",
+    Why.COMPACTION: "compact --mode scheduleAndExecute",
+}
+"""The commands after which the archive goes on; for other reasons somebody has to decide."""
 
 
 def cleaner_lags(seen: Examination) -> Iterator[HealthFinding]:
     """Old files that a clean would delete, and no clean runs."""
-    files, retention = seen.files, seen.retention
+    files, retention, since = seen.files, seen.retention, seen.since_clean
     seen.measures |= {
-        "commits_since_clean": seen.since_clean,
+        "commits_since_clean": since,
         "other_files": files.other_files,
         "other_bytes": files.other_bytes,
     }
-    late = seen.since_clean > seen.limits.times_late * max(1, retention.commits)
-    if retention.policy is not Policy.COMMITS or not late or not files.other_files:
+    late = since > seen.limits.times_late * max(1, retention.commits)
+    if not late or not files.other_files or seen.horizon.held_back_by is not None:
         return
-    if seen.horizon.held_back_by is not None:
+    # Old files alone say nothing: savepoints and plans hold them, and those of the last commits are retained.
+    chosen = plan_clean(seen.table, seen.options.of(CleanRules), lambda done, all_: None).choices
+    count = sum(len(one.names) for one in chosen)
+    size = sum(tally.bytes for one in chosen for tally in one.gone.values())
+    if not count:
         return
+    last = "since the last clean" if seen.last_clean is not None else "and no clean"
+    rule = (
+        f"cleans retain {counted(retention.commits, 'commit')} ({clean_keys.CLEAN_COMMITS_RETAINED.key})"
+        if retention.policy is Policy.COMMITS
+        else f"the policy is {retention.policy.value} ({clean_keys.CLEAN_POLICY.key})"
+    )
     yield HealthFinding(
         Level.WARNING,
         "",
-        f"{seen.since_clean} commits came since the last clean, which retains {retention.commits} "
-        f"({clean_keys.CLEAN_COMMITS_RETAINED.key}): {files.other_files} old files have "
-        f"{size_text(files.other_bytes)}",
-        {"commits": seen.since_clean, "files": files.other_files, "bytes": files.other_bytes},
+        f"{counted(since, 'commit')} came {last}, and {rule}: a clean would delete {counted(count, 'old file')} of "
+        f"{size_text(size)}",
+        {"commits": since, "files": count, "bytes": size},
         "clean",
     )
 
@@ -48,9 +66,10 @@ def cleaner_held_back(seen: Examination) -> Iterator[HealthFinding]:
     yield HealthFinding(
         Level.WARNING,
         holder.ts,
-        f"the pending {holder.action.value} {holder.ts} keeps cleans from the files of the {behind} commits after it",
+        f"the pending {holder.action.value} {holder.ts} keeps cleans from the files of the "
+        f"{counted(behind, 'commit')} after it",
         {"commits": behind, "age_minutes": seen.age_minutes(holder), "bytes": seen.files.other_bytes},
-        "recover",
+        seen.way_out(holder.ts),
     )
 
 
@@ -62,7 +81,7 @@ def archive_lags(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             "",
-            f"{found.commits} commits are on the timeline, and an archival is due from {found.most + 1} on "
+            f"{found.commits:,} commits are on the timeline, and an archival is due from {found.most + 1} on "
             f"({archive_keys.ARCHIVE_MOST.key})",
             {"commits": found.commits, "most": found.most},
             "archive",
@@ -84,9 +103,7 @@ def archive_held_back(seen: Examination) -> Iterator[HealthFinding]:
         held.ts,
         f"{found.commits} commits stay on the timeline, where {found.least} would: they are held by {held.why.value}",
         {"commits": found.commits, "least": found.least},
-        {Why.PENDING: "recover", Why.ROLLBACK: "recover --apply", Why.CLEAN: "clean"}.get(
-            held.why, "archive --dry-run"
-        ),
+        seen.way_out(held.ts) if held.why is Why.PENDING else _HOLDERS.get(held.why, "archive --dry-run"),
     )
 
 
@@ -111,8 +128,9 @@ def checkpoint_about_to_go(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             last.write.ts,
-            f"the last checkpoint of {last.stream.reader} is in {last.write.ts}, {last.behind} commits back: the next "
-            f"archival of a writer of Hudi moves it to the archive, where no stream looks",
+            f"the last checkpoint of {last.stream.reader} is in {last.write.ts}, {counted(last.behind, 'commit')} "
+            "back: the next archival of a writer of Hudi moves it to the archive, where no stream looks; set "
+            f"{commit_keys.ROLLING_KEYS.key}={last.stream.key} in every writer and service",
             {"commits": last.behind},
             "archive --dry-run",
         )
@@ -137,10 +155,8 @@ def compaction_lags(seen: Examination) -> Iterator[HealthFinding]:
     """Log files that no compaction merges: each read merges them."""
     if not seen.table.config.is_merge_on_read:
         return
-    timeline, files = seen.table.timeline, seen.files
-    last = next(iter(reversed(timeline.completed({Action.COMMIT}))), None)
-    deltas = [one for one in timeline.completed({Action.DELTA_COMMIT}) if last is None or one.ts > last.ts]
-    waits = seen.options.of(Trigger).commits
+    files, waits = seen.files, seen.options.of(Trigger).commits
+    last, deltas = _compacted(seen)
     logs = int(files.log_files.sum())
     seen.measures |= {
         "delta_commits_since_compaction": len(deltas),
@@ -152,11 +168,30 @@ def compaction_lags(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             "",
-            f"{len(deltas)} delta commits came since the last compaction, which waits for {waits}: {logs} log files "
-            f"have {size_text(int(files.log_bytes.sum()))}, and every read merges them",
+            f"{counted(len(deltas), 'delta commit')} came {'since the last' if last is not None else 'and no'} "
+            f"compaction, which is due after {waits} ({compaction_keys.COMPACTION_COMMITS.key}): "
+            f"{counted(logs, 'log file')} of {size_text(int(files.log_bytes.sum()))}, and every read merges them",
             {"delta_commits": len(deltas), "log_files": logs, "bytes": int(files.log_bytes.sum())},
-            "compact --mode scheduleAndExecute",
+            compaction_command(seen),
         )
+
+
+def compaction_command(seen: Examination) -> str:
+    """The command that merges log files now; a plan that waits keeps others from their file slices."""
+    waiting = seen.table.timeline.pending({Action.COMPACTION})
+    if waiting:
+        return seen.way_out(waiting[0].ts)
+    option = compaction_keys.COMPACTION_COMMITS
+    is_due = len(_compacted(seen)[1]) >= seen.options[option]
+    return "compact --mode scheduleAndExecute" + ("" if is_due else f" {setting(option.key, 1)}")
+
+
+def _compacted(seen: Examination) -> tuple[Instant | None, Sequence[Instant]]:
+    """The last compaction, and the delta commits that came after it."""
+    timeline = seen.table.timeline
+    last = next(iter(reversed(timeline.completed({Action.COMMIT}))), None)
+    deltas = timeline.completed({Action.DELTA_COMMIT})
+    return last, [one for one in deltas if last is None or one.ts > last.ts]
 
 
 def savepoints(seen: Examination) -> Iterator[HealthFinding]:
@@ -169,7 +204,8 @@ def savepoints(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING if much else Level.NOTE,
             points[0].ts,
-            f"{len(points)} savepoints, the first {points[0].ts}, keep {seen.files.held_files} old files of "
-            f"{size_text(held)} from cleans; delete those that nobody needs with Apache Hudi (call delete_savepoint)",
+            f"{counted(seen.files.held_files, 'old file')} of {size_text(held)} kept from cleans by "
+            f"{counted(len(points), 'savepoint')}, the first {points[0].ts}; delete those that nobody needs with "
+            "Apache Hudi (call delete_savepoint)",
             {"savepoints": len(points), "files": seen.files.held_files, "bytes": held},
         )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from ..errors import ConfigError
+from ..extras import imported
 from .markup import Element, element
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -52,12 +52,7 @@ _CONFIG: Mapping[str, Any] = {
 
 def check_library() -> None:
     """Raise ConfigError, before any work, where vl-convert is missing."""
-    try:
-        import vl_convert  # noqa: F401
-    except ImportError:
-        raise ConfigError(
-            "report --html needs the package vl-convert-python", hint="install it: pip install 'hudi-services[report]'"
-        ) from None
+    imported("vl_convert", "report", "report --html")
 
 
 def drawn(spec: Mapping[str, Any], says: str) -> Element:

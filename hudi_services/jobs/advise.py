@@ -1,6 +1,5 @@
 """The advise job: which clustering would let the predicates of queries read less, and whether it pays. Only reads."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from ..errors import ConfigError, HudiServicesError, NothingToDo
 from ..file_names import new_file_id
 from ..model import FileSlice
 from ..options import clustering_keys as keys
+from ..own_commands import own_command, setting
 from ..rewriting.rewrite import estimate_group
 from ..rewriting.task import RewriteTask
 from ..runs.opening import open_supported
@@ -241,9 +241,9 @@ class _Advice:
         settings.append((keys.LAYOUT_STRATEGY.key, best.layout.name))
         if best.target_bytes != keys.TARGET_FILE_BYTES.default:
             settings.append((keys.TARGET_FILE_BYTES.key, str(best.target_bytes)))
-        given = "".join(f" --hoodie-conf {shlex.quote(f'{key}={value}')}" for key, value in settings)
+        flags = " ".join(setting(key, value) for key, value in settings)
         columns = f" by {', '.join(best.layout.columns)}" if best.layout.columns else ""
-        command = f"hudi-services schedule --base-path {shlex.quote(self.run.table.storage.root)}{given}"
+        command = own_command("schedule", self.run.table.storage.root, flags)
         saved = f"a run of the predicates then reads {size_text(round(gain.after))} where it reads "
         saved += f"{size_text(round(gain.before))} ({gain.percent:.0f} % less), and the cost of "
         saved += f"{size_text(round(gain.cost))} is saved after {gain.executions:,} run{'s' * (gain.executions != 1)}"

@@ -30,6 +30,7 @@ from ..runs.request import ValidateRequest
 from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged, refresh
 from ..storage import Storage
+from ..units import counted
 from ..validation.checks import look
 from ..validation.model import Difference, DifferenceKind, Severity, ValidationFindings, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
@@ -60,14 +61,14 @@ def validate(request: ValidateRequest, storage: Storage | None = None) -> Report
     if not found.differences or not (request.repair or _counting(request, found)):
         return _completed(report, found, "the metadata table agrees with the table")
     if not request.repair:
-        count = _count(len(_counting(request, found)), "difference")
+        count = counted(len(_counting(request, found)), "difference")
         raise CheckFailed(
             f"{root}: {count} between the metadata table and the table",
             hint=_own_hint(found) or f"run: hudi-services validate --base-path {root} --apply",
         )
     written = _repair(run, found)
     left = _confirmed(run.at(refresh(run.table)))
-    repaired = f"{_count(sum(written.values()), 'record')} of the metadata table written again" if written else ""
+    repaired = f"{counted(sum(written.values()), 'record')} of the metadata table written again" if written else ""
     if counting := _counting(request, left):
         raise _left(run.table, left, len(counting), repaired)
     return _completed(report, left, repaired or "the differences no longer existed when the table was locked")
@@ -153,16 +154,16 @@ def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Mapping[
 def _completed(report: Report, findings: ValidationFindings, reason: str) -> Report:
     report.reason = reason
     if findings.differences:
-        report.reason += f"; {_count(len(findings.differences), 'harmless difference')}"
+        report.reason += f"; {counted(len(findings.differences), 'harmless difference')}"
     if findings.unchecked:
         report.reason += f"; not checked: {', '.join(findings.unchecked)}"
     if findings.unsure:
-        report.reason += f"; {_count(len(findings.unsure), 'file')} cannot be judged"
+        report.reason += f"; {counted(len(findings.unsure), 'file')} cannot be judged"
     return report.completed(report.instant)
 
 
 def _left(table: Snapshot, left: ValidationFindings, count: int, repaired: str) -> HudiServicesError:
-    rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {_count(count, 'difference')} left"
+    rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {counted(count, 'difference')} left"
     missing = _own_hint(left)
     if repaired:
         return PartlyDone(rest, hint=missing or f"run the command again; if differences stay, {REBUILD_HINT}")
@@ -183,10 +184,6 @@ def _own_hint(findings: ValidationFindings) -> str:
     )
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _describe(run: Run[ValidateRequest], findings: ValidationFindings) -> None:
     report = run.report
     wrong = Counter(one.index for one in findings.differences)
@@ -198,8 +195,8 @@ def _describe(run: Run[ValidateRequest], findings: ValidationFindings) -> None:
     report.show(DifferenceRow, map(_row, harmful_first[:_MOST_LISTED]))
     unsure = findings.unsure[:_MOST_LISTED]
     report.show(UnsureRow, (UnsureRow(one.index, one.partition, one.file, one.reason.value) for one in unsure))
-    counted = Counter(one.index for one in _counting(run.request, findings))
-    report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in findings.checked.items()]
+    failing = Counter(one.index for one in _counting(run.request, findings))
+    report.checks = [_check(name, count, failing[name], wrong[name]) for name, count in findings.checked.items()]
     skipped = [(name, _why_unchecked(run.table, findings, name)) for name in findings.unchecked]
     report.checks += [NamedCheck(name, CheckResult.SKIPPED, why) for name, why in skipped]
     for listed, what in ((findings.differences, "differences"), (findings.unsure, "unsure files")):
@@ -207,17 +204,17 @@ def _describe(run: Run[ValidateRequest], findings: ValidationFindings) -> None:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
     report.warnings += [f"{name} has more differences than these" for name in findings.cut]
     for name, count in findings.not_compared.items():
-        logs = f"the records of {_count(count, 'log file')}, and the ranges of their partitions"
+        logs = f"the records of {counted(count, 'log file')}, and the ranges of their partitions"
         text = f"{name}: {logs}, are not compared, because releases of Hudi count their values differently"
         report.warnings += [text] if text not in report.warnings else []
 
 
-def _check(name: str, records: int, counted: int, differences: int) -> NamedCheck:
-    """The result for one metadata partition; `counted` is the number of differences that make it fail."""
-    detail = _count(records, "record")
-    if counted:
-        return NamedCheck(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {detail}")
-    harmless = f"{_count(differences, 'harmless difference')}, " if differences else ""
+def _check(name: str, records: int, failing: int, differences: int) -> NamedCheck:
+    """The result for one metadata partition; `failing` is the number of differences that make it fail."""
+    detail = counted(records, "record")
+    if failing:
+        return NamedCheck(name, CheckResult.FAILED, f"{counted(differences, 'difference')}, {detail}")
+    harmless = f"{counted(differences, 'harmless difference')}, " if differences else ""
     return NamedCheck(name, CheckResult.PASSED, f"{harmless}{detail}")
 
 

@@ -24,9 +24,10 @@ from typing import Any
 
 from ..clock import uptime
 from ..errors import ConflictError, StorageError
+from ..extras import imported
 from ..options import lock_keys, value_of
 from ..storage import Storage
-from .clients import client, failing_as_storage
+from .clients import failing_as_storage
 from .implicit_names import implicit_name
 from .protocol import LockWait, PolledLock, TableLock
 
@@ -51,7 +52,7 @@ class DynamoDBProvider:
     is_shared = True
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:
-        service = client("boto3", "dynamodb", _WHAT).client(
+        service = imported("boto3", "dynamodb", _WHAT).client(
             "dynamodb", region_name=self.region, endpoint_url=self.endpoint or None
         )
         return DynamoDBLock(service, self, self.key or implicit_name(table.root), wait)
@@ -227,7 +228,7 @@ class DynamoDBLock(PolledLock):
         )
 
     def _errors(self) -> AbstractContextManager[None]:
-        exceptions = client("botocore.exceptions", "dynamodb", _WHAT)
+        exceptions = imported("botocore.exceptions", "dynamodb", _WHAT)
         return failing_as_storage(
             self.name,
             (exceptions.BotoCoreError, exceptions.ClientError),

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConflictError, HudiServicesError, StorageError
+from ..extras import imported
 from ..options import lock_keys, value_of
 from ..storage import Storage
-from .clients import client, failing_as_storage
+from .clients import failing_as_storage
 from .holders import readable
 from .implicit_names import implicit_name
 from .protocol import LockWait, PolledLock, TableLock
@@ -47,7 +48,7 @@ class ZooKeeperProvider:
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:
         path = f"{self.base_path.rstrip('/')}/{self.key}" if self.base_path else implicit_path(table.root)
-        kazoo = client("kazoo.client", "zookeeper", _WHAT)
+        kazoo = imported("kazoo.client", "zookeeper", _WHAT)
 
         def session() -> Any:
             return kazoo.KazooClient(hosts=self.hosts, timeout=self.session_millis / 1000, logger=_log)
@@ -148,8 +149,8 @@ class ZooKeeperLock(PolledLock):
             self._session.close()
 
     def _errors(self) -> AbstractContextManager[None]:
-        exceptions = client("kazoo.exceptions", "zookeeper", _WHAT)
-        timeouts = client("kazoo.handlers.threading", "zookeeper", _WHAT)
+        exceptions = imported("kazoo.exceptions", "zookeeper", _WHAT)
+        timeouts = imported("kazoo.handlers.threading", "zookeeper", _WHAT)
         return failing_as_storage(
             self.name,
             (exceptions.KazooException, timeouts.KazooTimeoutError),

@@ -7,9 +7,10 @@ calls the Python API stay as they are.
 
 import logging
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
@@ -156,21 +157,43 @@ def _nanos(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
+@dataclass
+class _Senders:
+    """The threads of this process that send, and whether the logger of the library propagated before."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    count: int = 0
+    propagate: bool = True
+
+
+_senders = _Senders()
+
+
 @contextmanager
 def _said_by_the_library() -> Iterator[list[str]]:
-    """What the library logs meanwhile, instead of its lines on stderr: one warning is enough."""
+    """What the library logs meanwhile, instead of its lines on stderr: one warning is enough.
+
+    Threads may send at the same time: each gets what was said in it, and the last one puts the logger back.
+    """
     said: list[str] = []
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            if record.thread == thread:
+                said.append(record.getMessage())
 
-    logger, kept = logging.getLogger("opentelemetry"), Kept()
-    before = logger.propagate
-    logger.addHandler(kept)
-    logger.propagate = False
+    logger, kept, thread = logging.getLogger("opentelemetry"), Kept(), threading.get_ident()
+    with _senders.lock:
+        if not _senders.count:
+            _senders.propagate = logger.propagate
+        _senders.count += 1
+        logger.addHandler(kept)
+        logger.propagate = False
     try:
         yield said
     finally:
-        logger.propagate = before
-        logger.removeHandler(kept)
+        with _senders.lock:
+            _senders.count -= 1
+            logger.removeHandler(kept)
+            if not _senders.count:
+                logger.propagate = _senders.propagate

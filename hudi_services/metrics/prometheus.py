@@ -54,8 +54,8 @@ class TextFile:
         from prometheus_client.parser import text_string_to_metric_families
 
         told = []
-        # A file that is not there, or that somebody else has written, says nothing.
-        with suppress(OSError, ValueError), open(self.path, encoding="utf-8") as file:
+        # A file that is not there, or that somebody else has written, says nothing. The parser also raises IndexError.
+        with suppress(OSError, ValueError, LookupError), open(self.path, encoding="utf-8") as file:
             for family in text_string_to_metric_families(file.read()):
                 told += [
                     Metric(LAST_SUCCESS, family.documentation, one.value, one.labels)

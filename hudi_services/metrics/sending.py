@@ -1,11 +1,10 @@
 """Sends the metrics of a run that has ended. Nothing that happens here changes what the run has done."""
 
-import importlib.util
-from collections.abc import Iterable
 from threading import Thread
 from typing import Protocol
 
 from ..errors import ConfigError
+from ..extras import check_installed
 from ..options import Options
 from ..options.metrics_keys import METRICS, OTLP
 from ..runs.report import Report, sentence
@@ -35,9 +34,9 @@ def exporter_of(options: Options) -> Exporter | None:
     said = f"{METRICS.key}={target} (from {options.source(METRICS)})"
     path = None if target == OTLP else local_path(target)
     if path is None and target.startswith(OTLP):
-        check_packages(said, open_telemetry.MODULES, open_telemetry.EXTRA)
+        check_installed(open_telemetry.MODULES, open_telemetry.EXTRA, said)
         return open_telemetry.collector(target)
-    check_packages(said, prometheus.MODULES, prometheus.EXTRA)
+    check_installed(prometheus.MODULES, prometheus.EXTRA, said)
     if path is None:
         return prometheus.PushGateway(target)
     if not is_writable_file(path):
@@ -64,24 +63,3 @@ def send(report: Report, exporter: Exporter | None) -> None:
     if sender.is_alive():
         wrong.append(f"no answer within {_LONGEST:.0f} s")
     report.warn(f"the metrics of the run were not sent to {exporter}: {why}" for why in wrong[:1])
-
-
-def check_packages(needed_by: str, modules: Iterable[str], extra: str) -> None:
-    """Raise ConfigError where one of the modules, which an extra of this package brings, is not installed.
-
-    Nothing is loaded: the processes of a run are forked from this one, and gRPC does not like that.
-    """
-    for module in modules:
-        if not _is_installed(module):
-            raise ConfigError(
-                f"{needed_by} needs the Python module {module}",
-                hint=f"install it: pip install 'hudi-services[{extra}]'",
-            )
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        # Of the package that it is in.
-        return False

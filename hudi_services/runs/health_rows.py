@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ..health.examination import Examination
 from ..health.model import CheckOutcome, HealthFinding, Level
+from ..own_commands import own_command
+from ..units import counted
 from .report import CheckResult, NamedCheck, Report
 from .report_rows import HealthFindingRow, MeasureRow
 
@@ -26,9 +28,9 @@ def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome]) 
     """What was found, in one sentence without its full stop."""
     counts = Counter(Level(row.level) for row in rows)
     nouns = {Level.CRITICAL: "critical finding", Level.WARNING: "warning", Level.NOTE: "note"}
-    told = ", ".join(_counted(counts[level], noun) for level, noun in nouns.items() if counts[level])
+    told = ", ".join(counted(counts[level], noun) for level, noun in nouns.items() if counts[level])
     unable = sum(bool(one.unable) for one in outcomes)
-    skipped = f"; {_counted(unable, 'check')} could not be made" if unable else ""
+    skipped = f"; {counted(unable, 'check')} could not be made" if unable else ""
     return f"{told or 'the table is all right'}{skipped}"
 
 
@@ -39,7 +41,7 @@ def _row(check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
         check=check,
         subject=finding.subject,
         finding=finding.sentence,
-        command=f"hudi-services {name} --base-path {root} {flags}".rstrip() if name else "",
+        command=own_command(name, root, flags) if name else "",
         numbers=json.dumps(dict(finding.numbers)),
     )
 
@@ -49,8 +51,4 @@ def _named(outcome: CheckOutcome) -> NamedCheck:
         return NamedCheck(outcome.check.name, CheckResult.SKIPPED, outcome.unable)
     if not outcome.findings:
         return NamedCheck(outcome.check.name, CheckResult.PASSED)
-    return NamedCheck(outcome.check.name, CheckResult.FAILED, _counted(len(outcome.findings), "finding"))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return NamedCheck(outcome.check.name, CheckResult.FAILED, counted(len(outcome.findings), "finding"))

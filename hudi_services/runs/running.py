@@ -1,6 +1,5 @@
 """The engine that runs a job's tasks: the caller's, or Spark, or processes; it starts while the job prepares them."""
 
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..engine import Engine, Frame, LocalEngine, Pieces, RepeatedTask
 from ..errors import ConfigError
+from ..extras import check_installed
 from ..model import FileSlice
 from ..options import file_keys
 from ..process import uses_spark_connect
@@ -49,11 +49,8 @@ def check_engine(request: SparkRequest, engine: Engine | None) -> None:
             "this needs jobs of Python functions on partitions, which a session of Spark Connect does not run",
             hint="unset SPARK_REMOTE and SPARK_API_MODE for a classic session, or use --engine local",
         )
-    if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError(
-            "this needs Spark, and the Python package pyspark is not installed",
-            hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release; or use --engine local",
-        )
+    other = ", or install the pyspark of your cluster's release; or use --engine local"
+    check_installed(("pyspark",), "spark", "this work on Spark", other)
 
 
 class Running:

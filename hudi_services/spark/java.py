@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import ConfigError, JobLost
+from ..extras import missing
 from ..process import wait_aside
 
 _POLL_SECONDS = 0.005
@@ -88,5 +89,5 @@ def pyspark_folder() -> Path:
     """The folder of the Python package pyspark, which is not imported. Raises ConfigError when there is none."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise ConfigError("the Python package pyspark is not installed", hint="pip install 'hudi-services[spark]'")
+        raise missing("pyspark", "spark", "Spark")
     return Path(found.origin).resolve().parent

@@ -18,6 +18,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ConfigError
+from ..extras import imported
 from ..request_counts import Asked, count, count_pages
 from .options import StorageOptions
 
@@ -182,13 +183,7 @@ def client_of(url: str, options: StorageOptions | None, folder: str) -> HdfsClie
 
 def hdfs_native() -> Any:
     """The package; raises ConfigError without it."""
-    try:
-        import hdfs_native
-    except ImportError:
-        raise ConfigError(
-            "a table on HDFS needs the Python package hdfs-native", hint="pip install 'hudi-services[hdfs]'"
-        ) from None
-    return hdfs_native
+    return imported("hdfs_native", "hdfs", "a table on HDFS")
 
 
 def _opened(url: str, config: dict[str, str]) -> "Client":

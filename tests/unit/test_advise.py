@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import shlex
 import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -14,12 +15,14 @@ import pytest
 
 import hudi_services
 from hudi_services.advising import event_log, sampled_groups
+from hudi_services.advising.column_values import FileRange, coded
 from hudi_services.advising.earlier_clusterings import earlier_clusterings
-from hudi_services.advising.file_ranges import SliceRanges, chances_by_ranges
-from hudi_services.advising.predicates import Predicate
+from hudi_services.advising.file_ranges import RangedSlice, SliceRanges, chances_by_ranges
+from hudi_services.advising.predicates import AllOf, Predicate, Unknown
 from hudi_services.advising.seen_rows import chances_of_files
 from hudi_services.advising.sql_clauses import NamedColumns, clause_condition
 from hudi_services.cli.app import run
+from hudi_services.model import FileSlice
 from hudi_services.schema.column_type import ColumnType, Kind
 
 from .rides import FILTERS, create
@@ -126,6 +129,63 @@ def test_no_file_with_a_row_is_skipped(tmp_path: Path) -> None:
     assert skipped > 1500
 
 
+NOON = datetime(2024, 1, 5, 12, 0, 0, 123456)
+CONVERTED: list[tuple[ColumnType, pa.Scalar, list[str]]] = [
+    (ColumnType(Kind.INT), pa.scalar(5), ["c = '5.5'", "c BETWEEN '5.5' AND '5.5'", "c >= '5.1'", "c NOT IN ('05')"]),
+    (
+        ColumnType(Kind.INT),
+        pa.scalar(5),
+        ["c = '5'", "c = 5.0", "c IN ('5', NULL)", "c < '6'", "c < 5.5", "NOT c > '5'"],
+    ),
+    (ColumnType(Kind.LONG), pa.scalar(2**53), ["c = 9.007199254740993e15", "c IN (9.007199254740993e15, NULL)"]),
+    (ColumnType(Kind.FLOAT), pa.scalar(0.1, pa.float32()), ["c = '0.1'", "c IN ('0.1')", "c > 0.1", "c <> 0.1"]),
+    (ColumnType(Kind.FLOAT), pa.scalar(0.1, pa.float32()), ["c IN (0.1, '5')", "c NOT IN ('0.10')"]),
+    (ColumnType(Kind.DOUBLE), pa.scalar(5.0), ["c NOT IN ('05')", "c = '5'", "c = 5"]),
+    (
+        ColumnType(Kind.DECIMAL, precision=38, scale=20),
+        pa.scalar(Decimal("0.10000000000000000001"), pa.decimal128(38, 20)),
+        ["c = '0.1'", "c = 1e-1", "c <= '0.1'", "c IN (1e-1, NULL)", "c > 0.1"],
+    ),
+    (
+        ColumnType(Kind.DATE),
+        pa.scalar(date(2024, 1, 5)),
+        [
+            "c < TIMESTAMP'2024-01-05 12:00:00'",
+            "c <> TIMESTAMP_NTZ'2024-01-05 12:00:00'",
+            "c = '2024-01-05 12:00:00'",
+            "c NOT IN ('2024-01-05 12:00:00+02:00')",
+            "NOT c = TIMESTAMP'2024-01-05 12:00:00'",
+        ],
+    ),
+    (
+        ColumnType(Kind.TIMESTAMP, unit="micros", utc=True),
+        pa.scalar(NOON, pa.timestamp("us", "UTC")),
+        [
+            "c = '2024-01-05 12:00:00.123456789'",
+            "c > CAST('2024-01-05 18:00:00' AS DATE)",
+            "c > DATE'2024-01-05'",
+            "c = TIMESTAMP'2024-01-05 14:00:00.123456+02:00'",
+        ],
+    ),
+    (
+        ColumnType(Kind.TIMESTAMP, unit="micros", utc=False),
+        pa.scalar(NOON, pa.timestamp("us")),
+        ["c = '2024-01-05 12:00:00.123456+02:00'", "c = TIMESTAMP_NTZ'2024-01-05 12:00:00.123456+02:00'"],
+    ),
+]
+"""Clauses that are true of a row of this value, said Spark 3.5: it converts the literal or the column, or rounds."""
+
+
+@pytest.mark.parametrize("at", range(len(CONVERTED)))
+def test_literals_that_spark_converts_skip_no_row(at: int) -> None:
+    kind, row, texts = CONVERTED[at]
+    (value,) = coded(pa.chunked_array([pa.array([row.as_py()], row.type)])).values
+    file = RangedSlice(FileSlice("", "f", "", None), {"c": FileRange(value, value, has_nulls=False)})
+    for text in texts:
+        condition = clause_condition(text, NamedColumns({"c": kind}))
+        assert chances_by_ranges(Predicate(text, 1.0, condition), [file]).tolist() == [1.0], text
+
+
 CLUSTERED = {TARGET: "20000", "hoodie.time.generator.max_expected_clock_skew_ms": "0", **FILTERS}
 CLAUSES = [
     (2.0, "n BETWEEN 100 AND 180"),
@@ -167,8 +227,9 @@ def test_what_is_advised_is_what_the_clustering_gives(tmp_path: Path) -> None:
     chosen = next(one for one in layouts if one["is_advised"])
     assert chosen["layout"] in advice.reason or "linear" in advice.reason or "z-order" in advice.reason
 
-    settings = advice.reason.split("--hoodie-conf ")[1:]
-    given = dict(one.split(", then")[0].strip().strip("'").split("=", 1) for one in settings)
+    # As a shell reads it: commas are quoted, so that lines of a console break between the words of the command.
+    command = advice.reason.partition("run: ")[2].removesuffix(", then execute")
+    given = dict(word.split("=", 1) for word in shlex.split(command) if word.startswith("hoodie."))
     clustered = hudi_services.open(tmp_path / "t", options={**CLUSTERED, **given}, engine="local")
     clustered.cluster()
     again = clustered.advise(CLAUSES, options=CLUSTERED)
@@ -282,7 +343,25 @@ def test_logs_of_real_spark_are_read(name: str, tmp_path: Path) -> None:
     (tmp_path / "app-1").write_bytes(plain)
     (tmp_path / "app-2.gz").write_bytes(gzip.compress(plain))
     assert logged(name) == logged(name, tmp_path / "app-1") == logged(name, tmp_path / "app-2.gz")
-    # That of an application which still runs ends anywhere in a line.
+    # That of an application which still runs ends anywhere in a line, or in a block.
+    for end in (1, 20, 5_000):
+        (tmp_path / "app-3.inprogress").write_bytes(plain[:-end])
+        (tmp_path / f"app-4{Path(name).suffix}.inprogress").write_bytes((LOGS / name).read_bytes()[:-end])
+        assert logged(name)[:3] == logged(name, tmp_path / "app-3.inprogress")[:3]
+        cut = logged(name, tmp_path / f"app-4{Path(name).suffix}.inprogress")
+        assert {text for text, _, _ in cut} <= {text for text, _, _ in logged(name)}
+    with pytest.raises(hudi_services.ConfigError, match="is no event log of Spark that can be read"):
+        (tmp_path / "app-5").write_bytes(plain[: plain.rindex(b"SQLExecutionStart") + 100])
+        logged(name, tmp_path / "app-5")
+    # A rolled log, of which the first two files were compacted.
+    rolled, lines = tmp_path / "eventlog_v2_app", plain.splitlines(keepends=True)
+    rolled.mkdir()
+    half = len(lines) // 2
+    files = {"events_2_app.gz.compact": lines[:half], "events_3_app.gz": lines[half:], "events_1_app.gz": lines}
+    for file, of_file in files.items():
+        (rolled / file).write_bytes(gzip.compress(b"".join(of_file)))
+    (rolled / "appstatus_app").write_bytes(b"")
+    assert event_log.is_event_log(f"{rolled}/", b"") and logged(name) == logged(name, rolled)
     events = [json.loads(line)["Event"] for line in plain.splitlines()]
     assert any(event.endswith("SQLExecutionStart") for event in events)
 
@@ -312,6 +391,15 @@ def test_conditions_of_a_log_skip_what_sql_skips() -> None:
     }
     for shown, sql in same.items():
         assert expression_condition(shown, columns) == clause_condition(sql, columns), shown
+    # Texts may have the commas and words of lists: those of a row are not taken for something else.
+    file = RangedSlice(FileSlice("", "f", "", None), {"s": FileRange("a,b", "a,b", has_nulls=False)})
+    for condition in (
+        pushed_condition("In(s, [a,b,c])", columns),
+        pushed_condition("Not(In(s, [c,a,b]))", columns),
+        expression_condition("s#2 IN (a,b,c)", columns),
+    ):
+        assert chances_by_ranges(Predicate("", 1.0, condition), [file]).tolist() == [1.0]
+    assert expression_condition("(s#2 = a AND b)", columns) == AllOf((Unknown("s#2 = a"), Unknown("b")))
     for text in ("StringEndsWith(s,x)", "In(s, [a, b,c])", "EqualTo(zz,1)", "GreaterThan(a,x)", "And(a", ""):
         predicate = Predicate(text, 1.0, pushed_condition(text, columns))
         assert predicate.unknown == [text]
@@ -357,7 +445,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
 
 def test_without_the_extra_one_sentence_says_so(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    with pytest.raises(hudi_services.ConfigError, match="the package sqlglot is needed") as error:
+    with pytest.raises(hudi_services.ConfigError, match="needs the Python module sqlglot") as error:
         hudi_services.open(small).advise(["n = 3"])
     assert "hudi-services[advise]" in error.value.hint
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable
@@ -305,6 +306,14 @@ def many_commits(it: Made) -> None:
 
 
 @seeds("compaction_lags")
+def log_files_beside_a_plan_that_waits(it: Made) -> None:
+    log_files_of_three_commits(it)
+    assert hudi_services.open(it.path, engine="local").plan_compaction(options=it.options).state == "requested"
+    for _ in range(3):
+        it.write("upsert")
+
+
+@seeds("compaction_lags")
 def log_files_of_three_commits(it: Made) -> None:
     it.create("MERGE_ON_READ")
     it.write()
@@ -319,6 +328,12 @@ def eleven_log_files(it: Made) -> None:
     it.write()
     for _ in range(11):
         it.write("upsert", 0, 2)
+
+
+@seeds("many_log_files")
+def log_files_of_few_commits(it: Made) -> None:
+    eleven_log_files(it)
+    it.options = {"hoodie.compact.inline.max.delta.commits": "20"}
 
 
 @seeds("savepoints")
@@ -359,9 +374,32 @@ def many_small_files(it: Made) -> None:
         it.write(first=10 * number, end=10 * number + 1)
 
 
+@seeds("small_files")
+def more_partitions_than_a_plan_takes(it: Made) -> None:
+    it.create(partition_by="part")
+    for number in range(22):
+        it.write(part="ab"[number % 2], first=10 * number, end=10 * number + 1)
+    it.options = {"hoodie.clustering.plan.strategy.max.num.groups": "1"}
+
+
 @seeds("oversized_files")
 def files_above_the_limit(it: Made) -> None:
-    it.copy("plain")
+    it.create()
+    it.write(end=20_000, text=20)
+    it.options = {"hoodie.parquet.max.file.size": "100000"}
+
+
+@seeds("oversized_files")
+def files_that_no_plan_takes(it: Made) -> None:
+    files_above_the_limit(it)
+    it.options["hoodie.clustering.plan.strategy.small.file.limit"] = "250000"
+
+
+@seeds("oversized_files")
+def large_buckets(it: Made) -> None:
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    hudi_services.create(it.path, name="t", record_key="id", ordering="ts", engine="local", options=buckets)
+    it.write("upsert")
     it.options = {"hoodie.parquet.max.file.size": "1000"}
 
 
@@ -380,6 +418,17 @@ def files_of_all_keys(it: Made) -> None:
     for number in range(12):
         it.write(first=100 * number, end=100 * number + 100)
     it.options = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
+
+
+@seeds("overlap")
+def files_written_since_a_clustering(it: Made) -> None:
+    it.create()
+    it.write(end=200)
+    sort = {"hoodie.clustering.plan.strategy.sort.columns": "id desc", "hudi.services.publish.late": "staged"}
+    assert hudi_services.open(it.path, engine="local").cluster(options=sort).ok
+    for number in range(12):
+        it.write(first=1_000 + 100 * number, end=1_100 + 100 * number)
+    it.options = {"hoodie.clustering.plan.strategy.small.file.limit": "1000"}
 
 
 @seeds("orphan_files")
@@ -404,6 +453,22 @@ def an_archive_of_ten_commits(it: Made) -> None:
         "hoodie.keep.max.commits": "12",
         "hoodie.clean.commits.retained": "10",
     }
+
+
+@seeds("archive_before_clean")
+def an_archive_that_keeps_cleans_from_all_files(it: Made) -> None:
+    it.create()
+    it.options = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "4",
+    }
+    row = pa.table({"id": ["a"], "ts": [1], "part": ["p"], "text": ["x"]})
+    for _ in range(6):
+        table = hudi_services.open(it.path, engine="local", options=it.options)
+        assert table.upsert(row, options={"hoodie.metadata.compact.max.delta.commits": "1"}).ok
+        assert table.clean().state == "idle" and table.archive().ok
+    assert len([*it.path.glob("*.parquet")]) == 6
 
 
 @seeds("index_not_kept")
@@ -431,20 +496,89 @@ def _with_checkpoint(commit: Path) -> None:
     commit.write_bytes(encode_commit_avro(replace(found, extra=extra), "1.2.0"))
 
 
+ONLY_SHOWN = {
+    "a_base_file_that_is_gone": "validate",
+    "a_base_file_that_was_cut": "validate",
+    "a_checkpoint_far_back": "archive --dry-run",
+    "a_savepoint_before_writes": "archive --dry-run",
+    "a_writer_of_seven_hours": "recover",
+}
+"""Seeds of which a person has to decide: the command changes nothing, and says more."""
+LEADS_TO = {"a_clustering_before_writes": {"archive_lags"}, "a_dead_writer_before_updates": {"cleaner_lags"}}
+"""What is due only when the command has been run."""
+
+
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_seeded_fault_is_found(name: str, tmp_path: Path, known: Callable[[str], Pristine]) -> None:
-    """By its name, with a number, a command that mends it or words that say who has to; and nothing is changed."""
+def test_a_seeded_fault_is_found_and_its_command_mends_it(
+    name: str, tmp_path: Path, known: Callable[[str], Pristine]
+) -> None:
+    """By its name, and nothing is changed. Then what the report says is run as a shell would run it, with the options
+    of the operator before: the finding is gone at once, or after as many runs as it said, and nothing else is wrong."""
     check, seed = SEEDS[name]
-    it = Made(tmp_path / "table", known)
+    it = Made(tmp_path / "ta ble's, copy", known)
     seed(it)
-    before = digest(it.path)
+    seeded = digest(it.path)
     done = hudi_services.open(it.path).doctor(options=it.options, **it.flags)
-    rows = [row for row in done.report["tables"]["findings"] if row["check"] == check]
-    assert rows, [(row["check"], row["finding"]) for row in done.report["tables"]["findings"]]
-    level = min((Level(row["level"]) for row in done.report["tables"]["findings"]), key=lambda one: one.rank)
+    before = done.report["tables"]["findings"]
+    found = [row for row in before if row["check"] == check]
+    assert found, [(row["check"], row["finding"]) for row in before]
+    level = min((Level(row["level"]) for row in before), key=lambda one: one.rank)
     assert done.report["exit_code"] == {Level.CRITICAL: 5, Level.WARNING: WARNED, Level.NOTE: 0}[level]
     assert not [one for one in done.report["checks"] if one["result"] == "skipped"]
-    assert digest(it.path) == before
+    assert digest(it.path) == seeded
+
+    given = [flag for key, value in it.options.items() for flag in ("--hoodie-conf", f"{key}={value}")]
+    given += ["--hoodie-conf", "hudi.services.engine=local"]
+    runs, most = 0, max(json.loads(row["numbers"]).get("plans", 2) for row in found)
+    while commands := list(dict.fromkeys(row["command"] for row in found if row["command"])):
+        assert runs < most, found
+        for command in commands:
+            _, service, base_path, root, *flags = shlex.split(command)
+            code = run([service, base_path, root, *given, *flags])
+        if name in ONLY_SHOWN:
+            assert ([service, *flags], digest(it.path)) == (ONLY_SHOWN[name].split(), seeded)
+            return
+        after = hudi_services.open(it.path).doctor(options=it.options, **it.flags).report["tables"]["findings"]
+        more = {row["check"] for row in after} - {row["check"] for row in before}
+        assert (code, more) == (0, LEADS_TO.get(name, set())), after
+        found, runs = [row for row in after if row["check"] == check], runs + 1
+    assert name not in ONLY_SHOWN
+
+
+def test_a_sort_column_without_values_is_no_overlap(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    it = Made(tmp_path / "table", known)
+    it.create()
+    table = hudi_services.open(it.path, engine="local")
+    for number in range(10):
+        table.bulk_insert(pa.table({"id": [f"{number}"], "ts": [1], "note": pa.array([None], pa.string())}))
+    found = table.doctor(options={"hoodie.clustering.plan.strategy.sort.columns": "note"})
+    assert (found.report["tables"]["findings"], found.report["exit_code"]) == ([], 0)
+
+
+def test_the_next_step_is_none_that_is_only_worth_knowing(
+    tmp_path: Path, known: Callable[[str], Pristine], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the worst finding has no command, that of a note does not take its place."""
+    it = Made(tmp_path / "table", known)
+    it.copy("no_mdt")
+    assert run(["doctor", "--base-path", str(it.path), "--longest-query", "525600"]) == 5
+    out = capsys.readouterr().out
+    assert "index-bootstrap" in out and "\nnext:" not in out
+
+
+def test_commits_since_a_clean_are_those_that_it_has_not_seen(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    """As the next clean counts them: also a commit that was at work while the clean was planned."""
+    it = Made(tmp_path / "table", known)
+    it.create()
+    for _ in range(3):
+        it.write("upsert")
+    assert hudi_services.open(it.path, engine="local").clean(options={"hoodie.clean.commits.retained": "1"}).ok
+    it.write("upsert")
+    last, (done,) = _last(it), layout.timeline(it.path).glob("*_*.clean")
+    for file in layout.timeline(it.path).glob(f"{done.name[:17]}*"):
+        file.rename(file.with_name(file.name.replace(done.name[:17], str(int(last) + 1), 1)))
+    measures = hudi_services.open(it.path).doctor().report["tables"]["measures"]
+    assert {row["measure"]: row["value"] for row in measures}["commits_since_clean"] == 1
 
 
 def test_the_forms_of_the_report(

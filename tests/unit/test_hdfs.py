@@ -78,9 +78,9 @@ def store(root: str) -> Storage:
 
 def test_a_table_on_hdfs_needs_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
-    with pytest.raises(ConfigError, match="needs the Python package hdfs-native") as told:
+    with pytest.raises(ConfigError, match="needs the Python module hdfs_native") as told:
         open_storage("hdfs://namenode:8020/rides")
-    assert told.value.hint == "pip install 'hudi-services[hdfs]'"
+    assert told.value.hint == "install it: pip install 'hudi-services[hdfs]'"
 
 
 @pytest.mark.parametrize("url", ["hdfs://namenode:8020/a/rides", "hdfs://service/a/rides", "hdfs:///a/rides"])

@@ -110,7 +110,7 @@ def test_what_needs_spark_says_so(installed: Installed, command: tuple[str, ...]
     error = report["error"]
     assert isinstance(error, dict)
     assert (error["type"], report["exit_code"]) == ("ConfigError", 2)
-    assert error["message"] == "this needs Spark, and the Python package pyspark is not installed"
+    assert error["message"] == "this work on Spark needs the Python module pyspark, which is missing"
     assert "pip install 'hudi-services[spark]'" in error["hint"]
     assert digest(table) == before
 

@@ -24,6 +24,8 @@ ROWS = [
         "packing",
         "clock",
         "plugins",
+        "extras",
+        "own_commands",
         "process",
         "paths",
         "units",

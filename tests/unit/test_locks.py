@@ -408,6 +408,6 @@ def test_a_client_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     for module, lock, extra in asked:
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ConfigError, match="needs the Python package") as caught:
+        with pytest.raises(ConfigError, match="needs the Python module") as caught:
             lock()
-        assert caught.value.hint == f"pip install 'hudi-services[{extra}]'"
+        assert caught.value.hint == f"install it: pip install 'hudi-services[{extra}]'"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 import re
 import sys
 import threading
@@ -23,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, ConflictError
-from hudi_services.metrics import sending
+from hudi_services.metrics import open_telemetry, sending
 from hudi_services.metrics.prometheus import PushGateway, TextFile
 from hudi_services.metrics.run_metrics import LAST_SUCCESS, OF_RUN, OF_TABLE, metrics_of
 from hudi_services.runs.report import CheckResult, InOut, NamedCheck, Report, RunState, TableFacts
@@ -295,6 +296,48 @@ def test_a_run_does_not_wait_for_what_has_no_end(monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - began < 10 and not end.is_set()
     end.set()
     assert report.warnings == ["the metrics of the run were not sent to there: no answer within 0 s"]
+
+
+def test_threads_that_send_at_the_same_time_leave_the_logger_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gets what the library said in it, in whatever order they end."""
+    logger = logging.getLogger("opentelemetry")
+    # A thread of another test may still wait for its server.
+    monkeypatch.setattr(open_telemetry, "_senders", open_telemetry._Senders())
+    monkeypatch.setattr(logger, "propagate", True)
+    before = [*logger.handlers]
+    first, second = threading.Barrier(2, timeout=20), threading.Barrier(2, timeout=20)
+    said: dict[str, list[str]] = {}
+
+    def early() -> None:
+        with open_telemetry._said_by_the_library() as told:
+            first.wait()
+            logger.getChild("exporter").error("early")
+            said["early"] = told
+        second.wait()
+
+    def late() -> None:
+        first.wait()
+        with open_telemetry._said_by_the_library() as told:
+            logger.getChild("exporter").error("late")
+            said["late"] = told
+            second.wait()
+
+    threads = [threading.Thread(target=one) for one in (early, late)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(20)
+    assert said == {"early": ["early"], "late": ["late"]} and logger.propagate and logger.handlers == before
+
+
+@pytest.mark.parametrize("text", ['a{x="y", ="w"} 1\n', "\x00{", f"{LAST_SUCCESS} x\n"])
+def test_a_file_of_somebody_else_is_replaced(text: str, tmp_path: Path) -> None:
+    """Whatever the parser of the library makes of it."""
+    file = tmp_path / "x.prom"
+    file.write_text(text)
+    report = Report("clean", "clean", TableFacts("/t", "t"))
+    sending.send(report, TextFile(str(file)))
+    assert not report.warnings and parsed(file.read_text())
 
 
 def test_a_file_that_cannot_be_written_any_more_changes_nothing(tmp_path: Path) -> None:

@@ -17,14 +17,17 @@ from hudi_services.cli.grouping import _GROUPINGS
 from hudi_services.cli.largest import COUNT, lines_of
 from hudi_services.cli.lists import excerpt_of
 from hudi_services.cli.render import as_json, as_tables
-from hudi_services.cli.wrapping import shell_word, wrapped
+from hudi_services.cli.wrapping import wrapped
 from hudi_services.errors import CheckFailed
+from hudi_services.own_commands import own_command, setting, shell_word
 from hudi_services.runs.report import InOut, Report, TableFacts
 from hudi_services.runs.report_rows import (
     ClusteringGroupRow,
     ClusteringSliceRow,
     DifferenceRow,
     EstimatedGroupRow,
+    HealthFindingRow,
+    MeasureRow,
     PendingInstantRow,
     Row,
     TaskMemoryRow,
@@ -298,6 +301,23 @@ def test_a_command_that_is_broken_over_lines_is_the_same_command(name: str, widt
         "--retry",
         "2",
     ]
+
+
+@pytest.mark.parametrize("path", ["/data/" + "L" * 200, "/data/rides of [red] " + "表" * 50, "/d"])
+def test_verbose_cuts_neither_a_path_nor_a_command(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command = own_command("execute", path, f"--mode scheduleAndExecute {setting('hoodie.x', 'a,b desc')}")
+    report = Report("doctor", "doctor", TableFacts(path, "t"))
+    report.show(HealthFindingRow, [HealthFindingRow("warning", "overlap", "id", "they overlap " * 9, command, "{}")])
+    report.show(MeasureRow, [MeasureRow("live_bytes", 869864.0), MeasureRow("overlap_depth", 2.25)])
+    lines = as_tables(report.completed(None), verbose=True).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    text = "\n".join(lines)
+    pasted = re.sub(r"\\\n +", "", text[text.index(" command ") :]).splitlines()[0]
+    assert shlex.split(pasted)[1:] == shlex.split(command)
+    of_facts = re.sub(r"\n {3,}", "", text[text.index("base path") :].partition("\n\n")[0])
+    assert path.replace(" ", "") in of_facts.replace(" ", "")
+    assert " 869,864\n" in text and " 2.25\n" in text
 
 
 def test_sizes_have_no_exponent() -> None:

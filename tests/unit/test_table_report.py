@@ -323,7 +323,7 @@ def test_what_ends_before_any_work(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     assert run([*words, str(tmp_path / "page.html")]) == 2
     said = capsys.readouterr().err
-    assert "needs the package vl-convert-python" in said and "hudi-services[report]" in said
+    assert "needs the Python module vl_convert" in said and "hudi-services[report]" in said
 
 
 def test_an_older_page_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
