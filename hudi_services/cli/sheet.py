@@ -20,6 +20,8 @@ Fact: TypeAlias = tuple[str, str, bool]
 """A label, a text, and whether the text is shortened to one line."""
 
 _GAP = 2
+_LEAST_LABEL = 16
+"""Cells of labels that are never shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,14 @@ class Sheet:
             self.console.print(one)
 
     def print_labelled(self, facts: Sequence[Fact], style: str) -> None:
-        """Print facts under each other; their labels, in `style`, are a column. A label that repeats is told once."""
+        """Print facts under each other; their labels, in `style`, are a column, where long ones are shortened.
+
+        A label that repeats is told once.
+        """
         if not facts:
             return
+        most = max(_LEAST_LABEL, self.width * 2 // 5)
+        facts = [(self.shortened(label, most), text, is_short) for label, text, is_short in facts]
         indent = max(cells_of(label) for label, _, _ in facts) + _GAP
         before = ""
         for label, text, is_short in facts:

@@ -20,6 +20,7 @@ from ..runs.report import CheckResult, InOut, Report, TableFacts, sentence
 from ..runs.report_rows import FleetServiceRow, FleetTableRow, HealthFindingRow
 from ..runs.request import DoctorRequest, FleetRequest, Request
 from ..runs.retries import run_with_retries
+from ..units import counted
 from ..urls import message_without_secrets, without_secrets
 from .budget import Budget
 from .discovery import ListedTables
@@ -194,10 +195,10 @@ class FleetRun:
         states = Counter(one.state for one in tables)
         told = [f"{states[one]} {one.value}" for one in FleetState if states[one]]
         told += [f"{before} finished by an earlier run"] if before else []
-        said = f"{len(tables) + before} tables: {', '.join(told)}"
+        said = f"{counted(len(tables) + before, 'table')}: {', '.join(told)}"
         in_danger = sum(bool(one.counts[Level.CRITICAL]) for one in tables)
         if in_danger:
-            said = f"rows of {in_danger} tables are hidden or in danger; {said}"
+            said = f"rows of {counted(in_danger, 'table')} are hidden or in danger; {said}"
         is_wrong = any(states[one] for one in _WRONG)
         if self._unwritten:
             report.partly_done(f"{said}; {self._unwritten}", "give another file as --results, and run it again")

@@ -631,6 +631,7 @@ class _Airflow:
         class SubprocessHook:
             def run_command(self, command: list[str]) -> Any:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+                print(done.stdout, done.stderr)
                 return SimpleNamespace(exit_code=done.returncode)
 
         found = {name: ModuleType(name) for name in ("airflow", "airflow.exceptions", "airflow.hooks.subprocess")}

@@ -26,6 +26,7 @@ from hudi_services.runs.report_rows import (
     ClusteringSliceRow,
     DifferenceRow,
     EstimatedGroupRow,
+    FleetTableRow,
     HealthFindingRow,
     MeasureRow,
     PendingInstantRow,
@@ -187,9 +188,9 @@ def test_a_sum_without_one_of_its_numbers_is_none() -> None:
 def _row_of(kind: type[Row], number: int) -> Row:
     """Different in each field."""
     whole = next((one for one in reversed(kind.__subclasses__()) if one.list_name == kind.list_name), kind)
-    return whole(
-        **{name: of(number) if of in (int, float) else of(f"{name} {number}") for name, of in columns(kind).items()}
-    )
+    found = columns(kind)
+    values = {name: of(number + 0.5 * (of is float)) for name, of in found.items() if of in (int, float)}
+    return whole(**values, **{name: of(f"{name} {number}") for name, of in found.items() if name not in values})
 
 
 @pytest.mark.parametrize("kind", lists._LISTS)
@@ -322,3 +323,15 @@ def test_verbose_cuts_neither_a_path_nor_a_command(path: str, monkeypatch: pytes
 
 def test_sizes_have_no_exponent() -> None:
     assert size_text(1020 << 10) == "1020 KiB" and size_text(1023) == "1023 bytes" and size_text(5 << 29) == "2.5 GiB"
+
+
+@pytest.mark.parametrize("width", [20, 80, 160])
+def test_a_place_that_is_longer_than_a_line_leaves_room_for_what_is_said_of_it(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    place = f"s3://lake/{'folder/' * 40}table"
+    row = FleetTableRow(place, "failed", 0, 0, "", 0, 0, 0, 0.5, "its storage does not answer", "run doctor")
+    text = as_tables(report_of(FleetTableRow, [row]), verbose=False)
+    assert max(map(len, text.splitlines())) <= width
+    assert "its storage does not answer; next: run doctor" in " ".join(text.split()) or width == 20
