@@ -27,6 +27,7 @@ from hudi_services.fleet.table_turns import request_of
 from hudi_services.jobs import fleet
 from hudi_services.jobs.services import job_of
 from hudi_services.options import resolve
+from hudi_services.process import usable_cores
 from hudi_services.processes.process_engine import ProcessEngine
 from hudi_services.runs.report import Report
 from hudi_services.runs.report_rows import FleetServiceRow
@@ -66,7 +67,9 @@ def work_alone(folder: Path, services: Sequence[tuple[str, str]], at_once: int) 
         for command in by_table[name]:
             is_rewriting = command in ("compact", "execute")
             request = request_of(DueService(command, ""), str(folder / name), options)
-            engine = {"engine": ProcessEngine(engines=at_once)} if is_rewriting else {}
+            engine = (
+                {"engine": ProcessEngine(max(1, usable_cores() // at_once), engines=at_once)} if is_rewriting else {}
+            )
             try:
                 job_of(request)(request, **engine)
             except Exception as error:

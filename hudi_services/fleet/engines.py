@@ -1,5 +1,6 @@
 """The engines of a run over many tables: one Spark application, or processes of this machine that tables share."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -26,12 +27,13 @@ class FleetEngines:
 
 
 @contextmanager
-def engines_of(request: FleetRequest, at_once: int, *, starts: bool) -> Iterator[FleetEngines]:
-    """The engines for `at_once` tables at a time; nothing is started unless a service needs it (`starts`)."""
-    if not starts:
+def engines_of(request: FleetRequest, at_once: int, tables: Callable[[], int]) -> Iterator[FleetEngines]:
+    """The engines for `at_once` tables at a time. `tables` counts those that still need one: where there are fewer,
+    each has more of the cores; nothing is started where there is none."""
+    if not tables():
         yield FleetEngines(lambda table: nullcontext())
     elif is_local(request):
-        with _local(request, at_once) as engines:
+        with _local(request, at_once, tables) as engines:
             yield engines
     else:
         with _spark(request) as engines:
@@ -39,27 +41,31 @@ def engines_of(request: FleetRequest, at_once: int, *, starts: bool) -> Iterator
 
 
 @contextmanager
-def _local(request: FleetRequest, at_once: int) -> Iterator[FleetEngines]:
+def _local(request: FleetRequest, at_once: int, tables: Callable[[], int]) -> Iterator[FleetEngines]:
     # Imported here: Spark's engine needs no processes.
     from ..processes.process_engine import ProcessEngine
 
-    idle = SimpleQueue[ProcessEngine]()
+    cores, most = usable_cores(), request.options[file_keys.MAX_PARALLELISM]
+    idle = defaultdict[int, SimpleQueue[ProcessEngine]](SimpleQueue)
     with ExitStack() as ends:
 
         @contextmanager
         def lent(table: FleetTable) -> Iterator[Engine]:
+            share = max(1, cores // min(at_once, max(1, tables())))
+            share = min(share, most or share)
             try:
-                engine = idle.get_nowait()
+                engine = idle[share].get_nowait()
             except Empty:
                 # Where tables last long, there are more than at once: their tasks share the cores, as the system says.
-                engine = ProcessEngine(request.options[file_keys.MAX_PARALLELISM], engines=at_once)
+                engine = ProcessEngine(share, engines=at_once)
                 ends.callback(engine.close)
             try:
                 yield engine
             finally:
-                idle.put(engine)
+                idle[share].put(engine)
 
-        yield FleetEngines(lent, tasks=max(usable_cores(), at_once))
+        # Those that began with a smaller share may go on beside one with all cores.
+        yield FleetEngines(lent, tasks=2 * max(cores, at_once))
 
 
 @contextmanager

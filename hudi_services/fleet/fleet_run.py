@@ -147,8 +147,8 @@ class FleetRun:
             table.seconds += time.monotonic() - start
 
     def _serve(self, turns: Sequence[TableTurn]) -> None:
-        rewrites = any(one.cost for turn in turns for one in turn.services)
-        with engines_of(self.request, self.rules.at_once, starts=rewrites) as engines:
+        rewriting = Counter(turn.rewrites for turn in turns)
+        with engines_of(self.request, self.rules.at_once, lambda: rewriting[True]) as engines:
             running = TableTurns(self.budget, engines.lent, self.job_of, self.request.retries)
 
             def work(turn: TableTurn) -> None:
@@ -158,6 +158,7 @@ class FleetRun:
                     return
                 place = turn.table.listed.url
                 with self._lock:
+                    rewriting[turn.rewrites] -= 1
                     self._turns[place] -= 1
                     is_last = not self._turns[place]
                     self.request.progress("services", len(turns) - self._turns.total(), len(turns))

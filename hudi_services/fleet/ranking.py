@@ -17,10 +17,13 @@ class TableTurn:
     """Whether it was put off once, because somebody else was at work."""
 
     @property
+    def rewrites(self) -> bool:
+        return any(one.cost for one in self.services)
+
+    @property
     def order(self) -> tuple[bool, float]:
         """Smaller comes first."""
-        rewrites = any(one.cost for one in self.services)
-        return rewrites, -sum(one.gain_per_byte if rewrites else one.gain for one in self.services)
+        return self.rewrites, -sum(one.gain_per_byte if self.rewrites else one.gain for one in self.services)
 
 
 def ranked(tables: Iterable[FleetTable]) -> list[TableTurn]:

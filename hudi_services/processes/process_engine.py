@@ -20,14 +20,14 @@ LITTLE = 16 << 20
 class ProcessEngine:
     """Runs tasks in up to `parallelism` processes, or as many as there are cores, until `close`.
 
-    One thread at a time may give it work. `engines` share the machine: its cores and its memory.
+    One thread at a time may give it work. `engines` share the memory of the machine.
     """
 
     repeats_tasks = False
     repeated: Sequence[RepeatedTask] = ()
 
     def __init__(self, parallelism: int | None = None, *, engines: int = 1) -> None:
-        found = max(1, usable_cores() // engines)
+        found = usable_cores()
         self.cores = min(found, parallelism or found)
         self._machine_bytes = machine_bytes() * 8 // 10 // engines
         self._workers = Workers(self.cores)
