@@ -122,6 +122,7 @@ def test_rings_are_read_and_written_as_hudi_does(release: str, tmp_path: Path) -
             Ring.decode(damaged, "a file", "p0")
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", PENDING)
 @pytest.mark.parametrize("release", RELEASES)
 def test_plans_of_hudi(release: str, name: str, tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def written(path: Path, version: int, days: int = 3) -> hudi_services.Table:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_histories_beside_a_model(seed: int, version: int, tmp_path: Path) -> None:
     path, random = tmp_path / "t", np.random.default_rng(seed)
     table = create(path, table_version=version, table_type="MERGE_ON_READ")

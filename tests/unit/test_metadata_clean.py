@@ -61,6 +61,7 @@ def grown(release: str, folder: Path, rounds: int = 4) -> Path:
     return path
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("release", RELEASES)
 def test_any_history(release: str, policy: Policy, tmp_path: Path) -> None:

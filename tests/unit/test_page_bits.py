@@ -168,6 +168,7 @@ def read(reader: BaseFileReader, *, through: bool) -> pa.Table:
     return pa.concat_tables([piece for index in groups for piece in reader.pieces(index, at_once=1)])
 
 
+@pytest.mark.spread(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("through", [False, True], ids=["loaded", "buffered"])
 def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
@@ -184,6 +185,7 @@ def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
     assert told >= FLIPS * 2 // 3
 
 
+@pytest.mark.spread(5)
 @pytest.mark.sweep
 @pytest.mark.parametrize("codec", [None, "zstd"], ids=["as-it-is", "recoded"])
 def test_no_copy_differs(file: Path, codec: str | None) -> None:

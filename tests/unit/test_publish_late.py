@@ -210,6 +210,7 @@ def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("writer", [True, False], ids=["writer", "alone"])
 def test_every_write_may_be_the_last(way: str, release: str, writer: bool, tmp_path: Path) -> None:
