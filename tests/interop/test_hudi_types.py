@@ -45,6 +45,7 @@ def _both(peer: Peer, path: Path, columns: list[str]) -> dict[int, dict[str, Any
     return by_key[0]
 
 
+@pytest.mark.deep
 @pytest.mark.releases("1.2.0")
 def test_vectors_and_blobs(peer: Peer, version: str, tmp_path: Path) -> None:
     path = unpack(version, tmp_path, "vectors")

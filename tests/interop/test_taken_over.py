@@ -121,7 +121,7 @@ def test_staged_files_are_nothing_to_hudi(peer: Peer, known: Pristine, table: Ta
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.parametrize("share", [0.0, 0.5], ids=["before the tasks", "between"])
+@pytest.mark.parametrize("share", [pytest.param(0.0, marks=pytest.mark.deep), 0.5], ids=["before the tasks", "between"])
 def test_our_attempt_fails_after_hudi_has_executed_the_plan(
     share: float, peer: Peer, known: Pristine, table: Tables
 ) -> None:

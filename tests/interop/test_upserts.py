@@ -205,7 +205,9 @@ def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> 
             new = new.set_column(2, "ts", new.column("ts").cast(pa.int32()))
         names = list(dict.fromkeys([*names, *new.column_names]))
         result = twins.write(operation, new, we=number % 3 != 0)
-        twins.compare((case, number, operation, result), names)
+        if number % 3 == 2:
+            # After two writes of ours. To read takes longer than to write.
+            twins.compare((case, number, operation, result), names)
         if case == "buckets":
             twins.compare_buckets()
         written.append(result)
@@ -258,8 +260,9 @@ def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     ]
     for number, (operation, new, we, partitions) in enumerate(steps):
         twins.write(operation, new, we=we, partitions=partitions)
-        twins.compare((case, number, operation), names)
-        assert twins.ours.validate().ok, (number, operation)
+        if we:
+            twins.compare((case, number, operation), names)
+            assert twins.ours.validate().ok, (number, operation)
     assert twins.ours.clean(options={"hoodie.clean.commits.retained": "1"}).ok
     twins.compare((case, "our clean"), names)
     assert twins.ours.validate().ok

@@ -33,7 +33,7 @@ NAMES = ["a_cow_hive", "b_cow_hive", "b_mor_flat", "d_mixed_mor_up", "c_full_cow
 NAMES += ["n_conflict_M_flat", "f_escaped"]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("release", RELEASES)
 def test_services(release: str, name: str, tmp_path: Path) -> None:

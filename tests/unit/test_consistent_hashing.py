@@ -309,6 +309,7 @@ def test_plans_that_are_rolled_back_twice(tmp_path: Path) -> None:
     assert len(seen(path)) == 60
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
 def test_sorted_splits(layout: str, tmp_path: Path) -> None:
     path = tmp_path / "t"

@@ -250,7 +250,9 @@ def executed(path: Path, storage: Storage | None, options: dict[str, str]) -> Re
     return clustering.execute(wanted, storage, LocalEngine(cores=CORES))
 
 
-@pytest.mark.parametrize(("sort", "number"), [({}, 0), (SORT, 1)], ids=["unsorted", "sorted"])
+@pytest.mark.parametrize(
+    ("sort", "number"), [pytest.param({}, 0, marks=pytest.mark.deep), (SORT, 1)], ids=["unsorted", "sorted"]
+)
 def test_killed_at_any_write(sort: dict[str, str], number: int, small_groups: None, tmp_path: Path) -> None:
     made = unpack("1.2.0", tmp_path)
     ts = clustering.schedule(request(made, Mode.SCHEDULE, {**FILES, **SMALL_FILTER, **sort})).instant
@@ -337,7 +339,7 @@ def _parts(pieces: LocalPieces) -> tuple[Any, Any]:
     return pieces._partitions, pieces._held
 
 
-@pytest.mark.spread(20)
+@pytest.mark.spread(23)
 @pytest.mark.parametrize("sort", [{}, SORT_HISTORY], ids=["unsorted", "sorted"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_slices_with_log_files_stay_whole(

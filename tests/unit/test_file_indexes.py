@@ -24,7 +24,7 @@ from ..interop.pristine import Pristine
 from .expression_samples import EXPRESSIONS_HERE
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
-from .shares import places, share
+from .shares import places
 from .tables import digest, listed_view, open_local, unpack
 from .test_compaction import rows_of
 from .test_expression_index import index_is_true, records
@@ -79,6 +79,7 @@ def is_right(path: Path) -> None:
     assert not (path / FOLDER).exists()
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
@@ -168,9 +169,10 @@ class Beside(LocalEngine):
         return super().map(function, tasks, description, progress)
 
 
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", share(range(3), 0, 1))
+@pytest.mark.parametrize("seed", [*range(1), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 3))])
 def test_beside_writers(seed: int, version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "_FILES_PER_TASK", 3)
     path = tmp_path / "t"
@@ -190,6 +192,7 @@ def contents_of(some: Any) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in some.to_pylist()]
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_killed_at_any_write(version: int, kind: str, tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return found
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_up_and_down(version: int, way: str, tmp_path: Path) -> None:
     path = made(tmp_path / "t", version)
@@ -129,7 +130,7 @@ class Beside(LocalEngine):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3))])
 def test_beside_writers(version: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "t", version)
     random = np.random.default_rng(seed)

@@ -167,7 +167,7 @@ def lost(path: Path, metadata: MetadataTable, partition: str, names: set[str]) -
         file.write_bytes(data)
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("copy", ["as_written", "at_one_time"])
 @pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("kind", TABLES_OF_PARTITIONS)

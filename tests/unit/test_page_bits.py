@@ -40,7 +40,7 @@ def read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_files.FileRanges, "_hold", lambda self, whole: None)
 
 
-FLIPS = 60 if DEEP else 30
+FLIPS = 60 if DEEP else 15
 """Of each file and each way; the first third of them in the headers of pages."""
 
 
@@ -242,6 +242,7 @@ COPIED = {"hoodie.parquet.block.size": "8192"}
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("options", [COPIED, SORTED], ids=["copied", "sorted"])
 def test_no_flipped_bit_is_committed(release: str, options: dict[str, str], tmp_path: Path) -> None:

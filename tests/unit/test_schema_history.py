@@ -166,6 +166,7 @@ def continues(path: Path, before: SchemaHistory) -> None:
     assert {*files.by_instant} <= counted | pending
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("release", RELEASES)
 def test_services_and_writes(release: str, name: str, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def batches(table: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
         )
 
 
+@pytest.mark.spread(3)
 @pytest.mark.usefixtures("no_conf_of_this_machine")
 @pytest.mark.parametrize("release", ["1.0.2", pytest.param("1.1.1", marks=pytest.mark.deep), "1.2.0"])
 def test_batches_beside_a_model(path: Path, release: str) -> None:
