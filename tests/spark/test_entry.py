@@ -83,6 +83,7 @@ class Lossy(GroupWriter):
 """
 
 
+@pytest.mark.deep
 def test_an_execution_strategy_of_ones_own(tmp_path: Path) -> None:
     """Executors load it by its name, from a file that is sent to them; what it loses is found there."""
     table = unpack("1.2.0", tmp_path)
