@@ -67,7 +67,7 @@ def batches(old: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
     """Rows of old keys in known partitions and in new ones, whose names the index spells in another way."""
     random = np.random.default_rng(seed)
     parts = [*dict.fromkeys(old.column("part").to_pylist()), "new_1-x", "2027/京 %"]
-    for number in range(8):
+    for number in range(5):
         chosen = old.take(pa.array(random.integers(0, old.num_rows, 25)))
         paths = pa.array(random.choice(parts[: 5 + number], 25).tolist())
         times = pa.array([10_000 * (number + 1) + n for n in range(25)], pa.int64())
