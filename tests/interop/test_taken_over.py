@@ -73,7 +73,7 @@ def test_a_plan_that_hudi_executes_meanwhile(share: float, peer: Peer, known: Pr
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.parametrize("share", [0.5, 1.0], ids=["between", "after"])
+@pytest.mark.parametrize("share", [0.5, pytest.param(1.0, marks=pytest.mark.deep)], ids=["between", "after"])
 def test_a_reserved_instant_that_hudi_tries_to_execute(
     share: float, peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
