@@ -145,6 +145,7 @@ def test_beside_writers(version: int, seed: int, tmp_path: Path, monkeypatch: py
         is_right(path, count)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("version", "number"), [(6, 0), (8, 1), (9, 2)])
 def test_killed_at_any_write_and_resumed(version: int, number: int, way: str, tmp_path: Path) -> None:

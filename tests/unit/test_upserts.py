@@ -126,7 +126,7 @@ def batches(seed: int, *, moves: bool, late_rows: bool) -> Iterator[tuple[str, p
         yield "upsert", pa.concat_tables(parts).combine_chunks()
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(21)
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET", *_GLOBAL])
 @pytest.mark.parametrize("ordering", ["ts", None])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
