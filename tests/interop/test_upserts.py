@@ -193,7 +193,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(one, marks=pytest.mark.deep("0.15.0", "1.0.2") if one == _QUICK else pytest.mark.deep)
+        pytest.param(one, marks=pytest.mark.deep("1.0.2", "1.2.0") if one == _QUICK else pytest.mark.deep)
         for one in CASES
     ],
 )

@@ -184,7 +184,7 @@ def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = N
         assert writing.delete_partitions(wanted, storage).error is None
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(
     ("kind", "operation"),
     [
