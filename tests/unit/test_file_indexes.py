@@ -20,7 +20,7 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest
 
 from ..interop.peer import index_definitions
-from ..interop.pristine import Pristine
+from .conftest import ByHudi
 from .expression_samples import EXPRESSIONS_HERE
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
@@ -329,9 +329,9 @@ def test_statistics_by_which_rows_would_be_missed(tmp_path: Path) -> None:
     is_right(path)
 
 
-def test_files_that_a_savepoint_hides(tmp_path: Path) -> None:
+def test_files_that_a_savepoint_hides(by_hudi: ByHudi, tmp_path: Path) -> None:
     """They are listed, and seen when the savepoint goes."""
-    path = Path(shutil.copytree(Pristine.unpack("1.2.0", tmp_path / "made").table("beyond"), tmp_path / "t"))
+    path = by_hudi("1.2.0", "beyond", tmp_path / "t")
     opened = open_local(path)
     opened.config.update(opened.storage, {"hoodie.table.metadata.partitions": ""})
     shutil.rmtree(path / ".hoodie/metadata")

@@ -13,7 +13,7 @@ from hudi_services.ingest import kept_keys
 from hudi_services.metadata.record_index.lookup import look_up
 from hudi_services.versions import VERSIONS
 
-from ..interop.pristine import Pristine
+from .conftest import ByHudi
 from .corruptions import metadata_of
 from .rides import FILTERS, create
 from .tables import open_local
@@ -81,8 +81,8 @@ def test_too_many_to_look_for(name: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", ["1.0.2", pytest.param("1.1.1", marks=pytest.mark.deep), "1.2.0"])
-def test_secondary_indexes(release: str, tmp_path: Path) -> None:
-    path = Pristine.unpack(release, tmp_path).table("keyed")
+def test_secondary_indexes(release: str, by_hudi: ByHudi, tmp_path: Path) -> None:
+    path = by_hudi(release, "keyed", tmp_path / "table")
     table = hudi_services.open(path, engine="local", options={**FILTERS, "hoodie.clean.automatic": "false"})
     by_partition = {"hoodie.index.type": "SIMPLE"}
     old = data(path)

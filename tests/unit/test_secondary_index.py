@@ -22,7 +22,7 @@ from hudi_services.errors import UnsupportedTable
 from hudi_services.metadata.records.model import SecondaryRecord
 from hudi_services.storage import Storage
 
-from ..interop.pristine import Pristine
+from .conftest import ByHudi
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import open_metadata
 from .rides import FILTERS
@@ -57,9 +57,9 @@ def test_keys_and_where_they_lie(pairs: list[tuple[str | None, str]]) -> None:
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
-def path(request: pytest.FixtureRequest, release: str, tmp_path: Path) -> Path:
+def path(request: pytest.FixtureRequest, release: str, by_hudi: ByHudi, tmp_path: Path) -> Path:
     """Trips with a secondary index of names, which is of version V1 in a table of 1.0.2, and a record index."""
-    path = Pristine.unpack(release, tmp_path).table("keyed")
+    path = by_hudi(release, "keyed", tmp_path / "table")
     properties = path / ".hoodie" / "hoodie.properties"
     text = properties.read_text()
     # Another type is all that a table with base files alone needs to take log files. A new checksum is not needed: it
