@@ -37,10 +37,11 @@ class Pristine:
         self._folder = folder
 
     @classmethod
-    def unpack(cls, release: str, folder: Path) -> "Pristine":
-        """All files keep their times."""
+    def unpack(cls, release: str, folder: Path, recipe: str = "") -> "Pristine":
+        """All tables, or that of one recipe. All files keep their times."""
         with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
+            wanted = [one for one in archive if not recipe or one.name.startswith(f"{recipe}/")]
+            archive.extractall(folder, wanted, filter="data")
         return cls(folder)
 
     @classmethod

@@ -107,7 +107,7 @@ class Place:
 @pytest.fixture(
     params=[
         pytest.param("storage", marks=pytest.mark.releases("1.0.2", "1.2.0")),
-        pytest.param("dynamodb", marks=pytest.mark.releases("0.15.0")),
+        pytest.param("dynamodb", marks=[pytest.mark.releases("0.15.0"), pytest.mark.deep]),
         pytest.param("dynamodb_implicit", marks=[pytest.mark.releases("0.15.0"), pytest.mark.deep]),
     ]
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import hudi_services
 
@@ -51,6 +52,7 @@ def _stored(path: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.deep
 def test_rows_in_the_order_of_hudi(peer: Peer, tmp_path: Path) -> None:
     version = peer.table_version.number
     pq.write_table(_rows(), tmp_path / "rows.parquet")

@@ -83,7 +83,7 @@ def test_a_clustering_keeps_old_dates(peer: Peer, tmp_path: Path) -> None:
 
 # 1.0.2 cannot append to log files of this table: a NullPointerException in its writer.
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep
 def test_a_compaction_keeps_old_dates(peer: Peer, tmp_path: Path) -> None:
     path = tmp_path / "t"
     before = {row[0]: row for row in _make(peer, path, "MERGE_ON_READ")}

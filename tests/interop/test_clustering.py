@@ -54,7 +54,7 @@ _NO_UPSERT = {
 @pytest.mark.parametrize(
     "recipe",
     [
-        pytest.param(name, marks=pytest.mark.deep) if name in ("paths", "many", "bulk") else name
+        pytest.param(name, marks=pytest.mark.deep) if name in ("paths", "many", "bulk", "mixed", "types_avro") else name
         for name in sorted(RECIPES.keys() - _FOR_OTHER_SERVICES)
     ],
 )
@@ -243,6 +243,7 @@ def test_not_a_number_is_found(peer: Peer, table: Tables) -> None:
     _the_same_is_found(peer, path, METADATA_OFF, conditions, sort="wide")
 
 
+@pytest.mark.deep
 @pytest.mark.releases("0.15.0")  # Daft reads tables up to version 6
 def test_daft_reads_the_same_rows_once_hudi_has_cleaned(peer: Peer, known: Pristine, table: Tables) -> None:
     for recipe in sorted(_FOR_DAFT):

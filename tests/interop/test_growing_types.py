@@ -152,7 +152,9 @@ def test_types_grow_in_turns(peer: Peer, kind: str, tmp_path: Path) -> None:
     turns = Turns(peer, tmp_path, kind, partitioned=partitioned, stats=stats, seed=len(kind))
     for number in range(_STEPS):
         turns.take(number)
-        turns.compare(number)
+        if number % 2:
+            # After a write of ours.
+            turns.compare(number)
         if number in (3, 6):
             turns.serve(we=number == 3)
             turns.compare((number, "service"))

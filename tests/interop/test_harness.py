@@ -54,6 +54,7 @@ def test_hudi_reads_what_it_read_then(peer: Peer, known: Pristine, table: Tables
         assert layout.live_files(peer, path) == known.live_files(name, path), name
 
 
+@pytest.mark.deep
 def test_what_hudi_does_is_accepted(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("plain"), known.rows("plain")
     assert same_rows(before, peer.rows(path)) == []

@@ -39,8 +39,8 @@ def test_rescaled_up_and_down(peer: Peer, table: Tables) -> None:
         report = run("index-rescale", path, "--file-group-count", str(count)).ok().report
         assert report["rows"]["out"] == before.hudi.num_rows
         assert len(_groups(path)) == count
-        assert before.differences(Reading.of(peer, path)) == []
-        assert check_metadata(peer, path) == []
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)
     rows = peer.rows(path)
     peer.clean(path)

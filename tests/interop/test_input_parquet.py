@@ -38,6 +38,8 @@ finally:
 _REBASE = [f"spark.sql.parquet.datetimeRebaseModeIn{way}" for way in ("Read", "Write")]
 _WITHOUT_LOCAL_TIMES = ("fastparquet-2026.9.0", "spark-3.5.9-legacy-America", "spark-3.5.9-legacy-micros-UTC")
 """Those that 0.15.0 and 1.0.2 take, too: they write no times without a zone."""
+_QUICK = ("spark-3.5.9-legacy-micros-UTC", "parquet-java")
+"""The files of the quick run, each on one release."""
 
 
 @pytest.fixture
@@ -50,7 +52,13 @@ def gregorian(peer: Peer) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("gregorian")
-@pytest.mark.parametrize("recipe", [*_WITHOUT_LOCAL_TIMES, "spark-3.5.9", "parquet-java"])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        one if one in _QUICK else pytest.param(one, marks=pytest.mark.deep)
+        for one in (*_WITHOUT_LOCAL_TIMES, "spark-3.5.9", "parquet-java")
+    ],
+)
 @pytest.mark.cases(lambda recipe, release: recipe in _WITHOUT_LOCAL_TIMES or release == "1.2.0")
 def test_hudi_and_we_make_the_same_table_of_a_file(peer: Peer, recipe: str, tmp_path: Path) -> None:
     version = peer.table_version

@@ -128,7 +128,9 @@ def options_of(provider: str, url: str, **more: str) -> dict[str, str]:
 _HAS_IMPLICIT = pytest.mark.releases("1.0.2", "1.2.0")
 
 
-@pytest.mark.parametrize("is_implicit", [False, pytest.param(True, marks=_HAS_IMPLICIT)], ids=["named", "implicit"])
+@pytest.mark.parametrize(
+    "is_implicit", [False, pytest.param(True, marks=[_HAS_IMPLICIT, pytest.mark.deep])], ids=["named", "implicit"]
+)
 def test_one_zookeeper(is_implicit: bool, peer: Peer, table: Tables, zookeeper: str) -> None:
     path = table("plain")
     if is_implicit:

@@ -56,7 +56,6 @@ _RESERVED = {"hudi.services.publish.late": "reserved"}
 _ONE_WAY = pytest.mark.parametrize(
     "way", [{}, pytest.param(_RESERVED, marks=pytest.mark.deep)], ids=["staged", "reserved"]
 )
-_WAYS = pytest.mark.parametrize("way", [{}, _RESERVED], ids=["staged", "reserved"])
 
 
 @pytest.mark.deep
@@ -80,7 +79,7 @@ def test_a_write_that_comes_and_goes(
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@_WAYS
+@pytest.mark.parametrize("way", [{}, pytest.param(_RESERVED, marks=pytest.mark.deep)], ids=["staged", "reserved"])
 @pytest.mark.parametrize("lock", [{}, pytest.param(_LOCK, marks=pytest.mark.deep)], ids=["no lock", "lock"])
 def test_a_write_that_ends_later(
     way: dict[str, str], lock: dict[str, str], peer: Peer, known: Pristine, table: Tables, tmp_path: Path

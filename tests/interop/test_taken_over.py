@@ -73,7 +73,7 @@ def test_a_plan_that_hudi_executes_meanwhile(share: float, peer: Peer, known: Pr
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.parametrize("share", [0.5, 1.0], ids=["between", "after"])
+@pytest.mark.parametrize("share", [0.5, pytest.param(1.0, marks=pytest.mark.deep)], ids=["between", "after"])
 def test_a_reserved_instant_that_hudi_tries_to_execute(
     share: float, peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +121,7 @@ def test_staged_files_are_nothing_to_hudi(peer: Peer, known: Pristine, table: Ta
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.parametrize("share", [0.0, 0.5], ids=["before the tasks", "between"])
+@pytest.mark.parametrize("share", [pytest.param(0.0, marks=pytest.mark.deep), 0.5], ids=["before the tasks", "between"])
 def test_our_attempt_fails_after_hudi_has_executed_the_plan(
     share: float, peer: Peer, known: Pristine, table: Tables
 ) -> None:

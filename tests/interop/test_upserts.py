@@ -59,8 +59,8 @@ CASES |= {
     "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
-_QUICK = ("rows move by the record index", "log files")
-"""The cases of the quick run, each on one release."""
+_QUICK = "log files"
+"""The case of the quick run, on one release; test_writing and test_index have writes to copy-on-write tables."""
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)
 for path in paths:
@@ -190,7 +190,13 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["_hoodie_partition_path"], row["_hoodie_record_key"], row["_hoodie_file_name"][:8]
 
 
-@pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.deep] * (one not in _QUICK)) for one in CASES])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(one, marks=pytest.mark.deep("1.0.2", "1.2.0") if one == _QUICK else pytest.mark.deep)
+        for one in CASES
+    ],
+)
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, CASES[case])
     by_ordering = f"{_WRITE}precombine.field" in CASES[case]
@@ -205,7 +211,9 @@ def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> 
             new = new.set_column(2, "ts", new.column("ts").cast(pa.int32()))
         names = list(dict.fromkeys([*names, *new.column_names]))
         result = twins.write(operation, new, we=number % 3 != 0)
-        twins.compare((case, number, operation, result), names)
+        if number % 3 == 2:
+            # After two writes of ours. To read takes longer than to write.
+            twins.compare((case, number, operation, result), names)
         if case == "buckets":
             twins.compare_buckets()
         written.append(result)
@@ -258,8 +266,9 @@ def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     ]
     for number, (operation, new, we, partitions) in enumerate(steps):
         twins.write(operation, new, we=we, partitions=partitions)
-        twins.compare((case, number, operation), names)
-        assert twins.ours.validate().ok, (number, operation)
+        if we:
+            twins.compare((case, number, operation), names)
+            assert twins.ours.validate().ok, (number, operation)
     assert twins.ours.clean(options={"hoodie.clean.commits.retained": "1"}).ok
     twins.compare((case, "our clean"), names)
     assert twins.ours.validate().ok

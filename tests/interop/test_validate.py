@@ -120,6 +120,7 @@ def _is_compacted(path: Path, repair: str) -> bool:
     return min(newest.values()) > repair
 
 
+@pytest.mark.deep
 @pytest.mark.releases("1.0.2", "1.2.0")
 def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
     """Hudi skips whole partitions by their ranges."""

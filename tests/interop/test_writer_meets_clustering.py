@@ -80,17 +80,17 @@ ROWS = (
     Row("upsert", UPSERT, fails=_REJECTS, first=4),
     Row("delete", DELETE, fails=_REJECTS, first=4, deep=True),
     # It goes into new files beside a plan, and into small files that are there otherwise.
-    Row("insert", INSERT),
+    Row("insert", INSERT, deep=True),
     Row("bulk insert", BULK_INSERT, late=0, deep=True),
-    Row("overwrite", OVERWRITE, first=7),
+    Row("overwrite", OVERWRITE, first=7, deep=True),
     Row("overwrite table", OVERWRITE_TABLE, first=4, late=4, deep=True),
-    Row("delete partition", DROP, fails=_IS_PLANNED, first=4),
-    Row("upsert, allow", UPSERT, first=7, options=ALLOW),
+    Row("delete partition", DROP, fails=_IS_PLANNED, first=4, deep=True),
+    Row("upsert, allow", UPSERT, first=7, options=ALLOW, deep=True),
     Row("upsert, allow, MOR", UPSERT, first=7, kind=MOR, options=ALLOW, deep=True),
     Row("upsert, allow and roll back", UPSERT, options={**ALLOW, **ROLL_BACK}),
     Row("upsert, reject and roll back", UPSERT, fails=_REJECTS, first=4, options=ROLL_BACK, deep=True),
     Row("upsert, simple, allow", UPSERT, fails=_CONFLICT, first=7, on_0_15=("", 7),
-        options={**SIMPLE, **ALLOW}),
+        options={**SIMPLE, **ALLOW}, deep=True),
     Row("upsert, prefer writer, allow", UPSERT, first=7, options={**PREFER_WRITER, **ALLOW}, deep=True),
     Row("upsert, prefer writer", UPSERT, first=7, on_0_15=(_REJECTS, 0), options=PREFER_WRITER, deep=True),
     # Plans that split buckets are not published late.
@@ -237,12 +237,12 @@ class Early:
 
 EARLY = (
     Early("upsert", UPSERT),
-    Early("insert", INSERT),
+    Early("insert", INSERT, deep=True),
     Early("delete", DELETE, deep=True),
-    Early("overwrite", OVERWRITE, planned=(4, 0), late=4),
+    Early("overwrite", OVERWRITE, planned=(4, 0), late=4, deep=True),
     # A plan leaves file groups to which log files are being written for the next one.
     Early("upsert, MOR", UPSERT, planned=(0, 0), late=0, then=0, kind=MOR, deep=True),
-    Early("upsert, looks up", UPSERT, planned=(0, 0), fails=_CONFLICT, late=4, looks_up=True),
+    Early("upsert, looks up", UPSERT, planned=(0, 0), fails=_CONFLICT, late=4, looks_up=True, deep=True),
 )
 COLUMNS: Mapping[str, Mapping[str, str]] = {"no lock": {}, "simple": SIMPLE, "prefer writer": PREFER_WRITER}
 EACH_COLUMN = pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def schedule(folder: Path, table: Path) -> dict[str, Any]:
     ("release", "program"),
     [
         ("1.2.0", [sys.executable, MAIN]),
-        ("0.15.0", [SUBMIT, "--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--"]),
+        ("0.15.0", [SUBMIT, "--master", "local-cluster[1,2,1024]", "--conf", "spark.ui.enabled=false", "--"]),
     ],
     ids=["alone", "submitted"],
 )
@@ -83,6 +83,7 @@ class Lossy(GroupWriter):
 """
 
 
+@pytest.mark.deep
 def test_an_execution_strategy_of_ones_own(tmp_path: Path) -> None:
     """Executors load it by its name, from a file that is sent to them; what it loses is found there."""
     table = unpack("1.2.0", tmp_path)
@@ -92,7 +93,7 @@ def test_an_execution_strategy_of_ones_own(tmp_path: Path) -> None:
     assert planned["state"] == "requested"
     cluster = [
         "--master",
-        "local-cluster[2,1,1024]",
+        "local-cluster[1,2,1024]",
         "--conf",
         "spark.ui.enabled=false",
         "--py-files",
@@ -119,7 +120,7 @@ def test_write_by_spark(tmp_path: Path) -> None:
             pq.write_table(table, new / f"{number}.parquet", row_group_size=300)
         else:
             pa.csv.write_csv(table, new / "0.csv")
-    program = [SUBMIT, "--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--", "write"]
+    program = [SUBMIT, "--master", "local-cluster[1,2,1024]", "--conf", "spark.ui.enabled=false", "--", "write"]
     made = ["--table-name", "rides", "--record-key", "id", "--partition-by", "day", "--ordering", "ts"]
     target = ["--base-path", str(path), "--format", "json"]
     done = run(tmp_path, *program, *target, *made, "--input", str(new), "--operation", "insert")

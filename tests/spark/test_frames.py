@@ -106,10 +106,10 @@ def test_the_example_of_the_page(session: SparkSession, tmp_path: Path) -> None:
 
 CASES = [
     ("COPY_ON_WRITE", "RECORD_INDEX"),
-    ("MERGE_ON_READ", "BLOOM"),
     *(
         pytest.param(kind, index, marks=pytest.mark.deep)
         for kind, index in (
+            ("MERGE_ON_READ", "BLOOM"),
             ("COPY_ON_WRITE", "SIMPLE"),
             ("COPY_ON_WRITE", "GLOBAL_BLOOM"),
             ("MERGE_ON_READ", "GLOBAL_SIMPLE"),
@@ -178,7 +178,7 @@ def test_texts_with_offsets_of_64_bits(session: SparkSession, operation: str, tm
     ]
 
 
-@pytest.mark.parametrize("operation", ["upsert", "delete", "insert"])
+@pytest.mark.parametrize("operation", ["upsert", pytest.param("delete", marks=pytest.mark.deep), "insert"])
 def test_another_writer_commits_before_us(
     session: SparkSession, operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +212,7 @@ def test_another_writer_commits_before_us(
     assert table.validate(strict=True).ok
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("index", [pytest.param("SIMPLE", marks=pytest.mark.deep), "GLOBAL_SIMPLE"])
 def test_tables_without_meta_fields(session: SparkSession, index: str, tmp_path: Path) -> None:
     """The same batches, in a table whose record keys are made of two columns."""
     path, moves = tmp_path / "rides", index == "GLOBAL_SIMPLE" or None
@@ -276,7 +276,7 @@ def test_a_frame_that_changes_is_found(session: SparkSession, tmp_path: Path, mo
     assert not open_local(path).timeline.pending()
 
 
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "SIMPLE"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", pytest.param("SIMPLE", marks=pytest.mark.deep)])
 def test_parts_without_rows(index: str, session: SparkSession, tmp_path: Path) -> None:
     """A frame has more parts than keys, and files have keys that no row has."""
     table = create(tmp_path / "rides")
@@ -336,7 +336,7 @@ def test_frames_that_are_not_written(session: SparkSession, tmp_path: Path) -> N
         table.upsert(Connected())
 
 
-@pytest.mark.parametrize("mode", ["PARTITION_SORT", "GLOBAL_SORT"])
+@pytest.mark.parametrize("mode", ["PARTITION_SORT", pytest.param("GLOBAL_SORT", marks=pytest.mark.deep)])
 def test_sorted_bulk_inserts(mode: str, session: SparkSession, tmp_path: Path) -> None:
     """By tasks of Spark as far as each sorts its own rows; otherwise each partition path is sorted as a whole."""
     options = {**FILTERS, "hoodie.bulkinsert.sort.mode": mode}

@@ -253,7 +253,7 @@ def test_a_session_of_our_own_leaves_nothing_behind(tmp_path: Path) -> None:
     assert "Exception" not in done.stderr
 
 
-@pytest.mark.parametrize("sort", [{}, SORTED], ids=["unsorted", "sorted"])
+@pytest.mark.parametrize("sort", [pytest.param({}, marks=pytest.mark.deep), SORTED], ids=["unsorted", "sorted"])
 def test_a_group_on_two_cores(
     sort: dict[str, str], session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

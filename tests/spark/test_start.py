@@ -38,7 +38,7 @@ print(json.dumps([found, [number for number, _ in made], "PYTHONPATH" in os.envi
 """
 
 
-@pytest.mark.parametrize("host", ["with", "without"])
+@pytest.mark.parametrize("host", ["with", pytest.param("without", marks=pytest.mark.deep)])
 def test_workers_have_what_tasks_need(host: str) -> None:
     """Where the process is gone that they are forked from, Spark's own daemon starts them."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -175,7 +175,7 @@ class Slow(RowOrder):
 """
 
 
-@pytest.mark.parametrize("moment", ["java", "Spark starts", "at work"])
+@pytest.mark.parametrize("moment", ["java", pytest.param("Spark starts", marks=pytest.mark.deep), "at work"])
 def test_java_ends_with_a_command_that_is_killed(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of the processes that were forked from the command, workers among them, keeps the stdin of Java open."""
     path, runs = demo_table(tmp_path / "table"), Marked(tmp_path)

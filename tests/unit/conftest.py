@@ -17,8 +17,12 @@ from hudi_services.jobs import clustering
 from hudi_services.runs import config_files
 from hudi_services.runs.request import ClusteringRequest
 
+from ..interop.pristine import Pristine
 from ..servers.started import Servers
 from ..tiers import is_wanted, name_in_shares, one_release_of_each
+
+# Gives a copy of the table of a release and a recipe of tests/interop, as real Hudi left it, at this path.
+ByHudi = Callable[[str, str, Path], Path]
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
@@ -81,6 +85,20 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """Servers of this process."""
     with Servers(tmp_path_factory.mktemp) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def by_hudi(tmp_path_factory: pytest.TempPathFactory) -> ByHudi:
+    """Each table is unpacked once, which takes longer than to copy it."""
+
+    @functools.cache
+    def unpacked(release: str, recipe: str) -> Path:
+        return Pristine.unpack(release, tmp_path_factory.mktemp(f"by-hudi-{release}"), recipe).table(recipe)
+
+    def copy(release: str, recipe: str, path: Path) -> Path:
+        return Path(shutil.copytree(unpacked(release, recipe), path))
+
+    return copy
 
 
 @pytest.fixture

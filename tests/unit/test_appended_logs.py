@@ -69,6 +69,7 @@ ORDERING = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", ORDERING)
 @pytest.mark.parametrize("version", [6, 9])
 def test_deletes_have_the_ordering_values_of_their_rows(version: int, kind: str, tmp_path: Path) -> None:

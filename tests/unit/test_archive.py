@@ -295,6 +295,7 @@ def test_files_of_a_level_are_merged(version: int, written: Mapping[int, Path], 
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.deep
 def test_how_many_manifests_stay_and_how_large_files_get(written: Mapping[int, Path], tmp_path: Path) -> None:
     """hoodie.timeline.manifest.retained.versions and hoodie.timeline.compaction.target.file.max.bytes of 1.2.0."""
     made: dict[str, int] = {}

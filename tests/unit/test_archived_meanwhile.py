@@ -120,7 +120,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path],
     return copy
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(7)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 @pytest.mark.parametrize("job", sorted(JOBS))

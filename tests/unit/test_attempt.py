@@ -267,6 +267,7 @@ def test_a_heartbeat_that_cannot_be_deleted(planned: Planned) -> None:
     assert planned.state is State.COMPLETED
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(
     "error", [JobLost("lost"), CheckFailed("wrong"), KeyboardInterrupt()], ids=lambda e: type(e).__name__

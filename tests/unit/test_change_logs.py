@@ -138,6 +138,7 @@ def seen(path: Path) -> dict[str, Row]:
     return {row["id"]: row for row in found.select(names).to_pylist()}
 
 
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
@@ -170,7 +171,7 @@ def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = N
     assert writing.write(wanted, new.to_reader, storage).error is None
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, kind: str, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def made(release: str, name: str, folder: Path) -> Path:
     return histories.MadeHistory(release, name, folder).path
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(20)
 @pytest.mark.parametrize(("release", "name"), [*CASES, *((release, "bucket") for release in RELEASES)])
 def test_the_rows_stay(release: str, name: str, tmp_path: Path) -> None:
     path = made(release, name, tmp_path)

@@ -34,7 +34,7 @@ def table_of(given: Given, ordering: str) -> pa.Table:
     )
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("index", [{"hoodie.index.type": "SIMPLE"}, _BUCKET], ids=["simple", "bucket"])
 @pytest.mark.parametrize(
     ("version", "ordering", "more"),

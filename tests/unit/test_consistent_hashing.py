@@ -24,7 +24,7 @@ from hudi_services.runs.request import ClusteringRequest, Mode
 
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
-from .shares import places
+from .shares import places, share
 from .tables import RELEASES, digest, open_local
 from .test_compaction import rows_of
 from .test_upserts import Model, rows, seen
@@ -122,6 +122,7 @@ def test_rings_are_read_and_written_as_hudi_does(release: str, tmp_path: Path) -
             Ring.decode(damaged, "a file", "p0")
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", PENDING)
 @pytest.mark.parametrize("release", RELEASES)
 def test_plans_of_hudi(release: str, name: str, tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def written(path: Path, version: int, days: int = 3) -> hudi_services.Table:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_histories_beside_a_model(seed: int, version: int, tmp_path: Path) -> None:
     path, random = tmp_path / "t", np.random.default_rng(seed)
     table = create(path, table_version=version, table_type="MERGE_ON_READ")
@@ -216,7 +217,7 @@ def test_killed_at_any_write(version: int, tmp_path: Path) -> None:
 
     counted = FaultyStorage(str(copied("whole")))
     clustering.execute(request(tmp_path / "whole", Mode.EXECUTE), counted, LocalEngine())
-    for survived in places(counted.log):
+    for survived in share(places(counted.log), 0, 1):
         path = copied("killed")
         with pytest.raises(Killed):
             clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), survived), LocalEngine())
@@ -308,6 +309,7 @@ def test_plans_that_are_rolled_back_twice(tmp_path: Path) -> None:
     assert len(seen(path)) == 60
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
 def test_sorted_splits(layout: str, tmp_path: Path) -> None:
     path = tmp_path / "t"

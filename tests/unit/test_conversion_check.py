@@ -131,7 +131,7 @@ def meaning(column: pa.ChunkedArray) -> list[object]:
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-@pytest.mark.spread(2)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_right_conversion_passes_and_one_wrong_value_does_not(name: str, data: st.DataObject) -> None:
     pair = PAIRS[name]

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import hudi_services
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.deep
 def test_the_demo(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts/demo.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=400, cwd=ROOT)

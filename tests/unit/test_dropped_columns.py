@@ -58,6 +58,7 @@ def seen(path: Path) -> dict[str, tuple[str, int, str]]:
     return {row["id"]: (row["_hoodie_partition_path"], row["ts"], row["text"]) for row in rows}
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_histories(version: int, kind: str, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def executed(path: Path, options: dict[str, str]) -> Report:
     return clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(9)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("table", [*RELEASES, "demo"])
 def test_on_real_tables(table: str, way: str, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
 @pytest.mark.parametrize("sort", ["", "a", "b"])
 def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp_path: Path) -> None:

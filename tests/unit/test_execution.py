@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.codecs.clustering_plan import encode_clustering_plan
@@ -32,6 +32,7 @@ from hudi_services.runs.request import Mode, ValidateRequest
 from hudi_services.stores import open_storage
 from hudi_services.timeline.instant import Action
 
+from ..tiers import DEEP
 from .parquet_samples import slices_in
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
 from .test_copy_plan import write
@@ -222,6 +223,8 @@ class Drawn(Own):
 DRAWN: list[list[int]] = []
 
 
+@pytest.mark.sweep
+@settings(max_examples=100 if DEEP else 25)
 @given(st.data())
 def test_whatever_becomes_of_rows(group_folder: Path, data: st.DataObject) -> None:
     """They may go anywhere; each must be there once."""

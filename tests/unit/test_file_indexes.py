@@ -20,11 +20,11 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest
 
 from ..interop.peer import index_definitions
-from ..interop.pristine import Pristine
+from .conftest import ByHudi
 from .expression_samples import EXPRESSIONS_HERE
 from .faulty_storage import FaultyStorage, Killed
 from .rides import create
-from .shares import places, share
+from .shares import places
 from .tables import digest, listed_view, open_local, unpack
 from .test_compaction import rows_of
 from .test_expression_index import index_is_true, records
@@ -79,6 +79,7 @@ def is_right(path: Path) -> None:
     assert not (path / FOLDER).exists()
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
@@ -168,9 +169,10 @@ class Beside(LocalEngine):
         return super().map(function, tasks, description, progress)
 
 
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", share(range(3), 0, 1))
+@pytest.mark.parametrize("seed", [*range(1), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 3))])
 def test_beside_writers(seed: int, version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "_FILES_PER_TASK", 3)
     path = tmp_path / "t"
@@ -190,6 +192,7 @@ def contents_of(some: Any) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in some.to_pylist()]
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_killed_at_any_write(version: int, kind: str, tmp_path: Path) -> None:
@@ -326,9 +329,9 @@ def test_statistics_by_which_rows_would_be_missed(tmp_path: Path) -> None:
     is_right(path)
 
 
-def test_files_that_a_savepoint_hides(tmp_path: Path) -> None:
+def test_files_that_a_savepoint_hides(by_hudi: ByHudi, tmp_path: Path) -> None:
     """They are listed, and seen when the savepoint goes."""
-    path = Path(shutil.copytree(Pristine.unpack("1.2.0", tmp_path / "made").table("beyond"), tmp_path / "t"))
+    path = by_hudi("1.2.0", "beyond", tmp_path / "t")
     opened = open_local(path)
     opened.config.update(opened.storage, {"hoodie.table.metadata.partitions": ""})
     shutil.rmtree(path / ".hoodie/metadata")

@@ -65,7 +65,7 @@ def rank(key: pa.Array) -> np.ndarray:
     return found
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("sort", ["key", ""])

@@ -34,6 +34,7 @@ from hudi_services.writing.updated_files import UpdateTask, write_updates
 from hudi_services.writing.write_form import WriteForm
 from hudi_services.writing.writer_schema import WriterSchema
 
+from ..tiers import DEEP
 from .rides import FILTERS, create
 from .tables import RELEASES, both_views, open_local, unpack
 from .test_row_conservation import a_double_row_group, a_lost_row_group, a_row_group_of_another_file
@@ -192,7 +193,8 @@ class File:
         return new.add_column(0, "_hoodie_record_key", new.column("id"))
 
 
-@settings(max_examples=20)
+@pytest.mark.sweep
+@settings(max_examples=20 if DEEP else 7)
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 40)), min_size=2, max_size=8))
 def test_few_row_groups_are_small(tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[int, int]]) -> None:
     """Whatever the writes: all but the last one, which the next write takes with its rows."""
@@ -324,6 +326,7 @@ INDEXES: dict[str, Any] = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("index", ["BLOOM", "RECORD_INDEX"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_indexes_follow(version: int, index: str, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def kinds_of(table: hudi_services.Table) -> dict[str, Kind]:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_types_grow_beside_a_model(version: int, kind: str, seed: int, tmp_path: Path) -> None:
     path = tmp_path / "rides"

@@ -91,6 +91,7 @@ def test_nothing_is_written_under_the_lock(path: Path, way: str) -> None:
     assert not [*path.glob(".hoodie/.hudi_services/staged-*"), *path.glob(".hoodie/.temp/*")]
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_newer_instant_comes(path: Path, way: str, times: int) -> None:
     """A staged attempt then draws another instant, and writes the log files again; a few times without the lock."""
@@ -110,6 +111,7 @@ def test_a_newer_instant_comes(path: Path, way: str, times: int) -> None:
     assert both(path)[0].equals(wanted[0])
 
 
+@pytest.mark.spread(2)
 def test_a_group_is_left_out(path: Path, way: str) -> None:
     """Its keys stay where they are, although log files with new places were written."""
     wanted, one = both(path)[0], next(iter(open_local(path).view.live_slices()))
@@ -128,6 +130,7 @@ def test_a_group_is_left_out(path: Path, way: str) -> None:
     assert is_valid(path)
 
 
+@pytest.mark.spread(4)
 def test_killed_anywhere(path: Path, way: str) -> None:
     wanted = both(path)[0]
     for survived in killed_anywhere(path, lambda storage: cluster(path, way, LocalEngine(), storage), 3, 12):

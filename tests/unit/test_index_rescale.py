@@ -1,7 +1,9 @@
 """Another number of file groups for the record index: right, beside writers, killed at any write, and resumed."""
 
+import functools
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexDropRequest, IndexRequest, RescaleRequest, ValidateRequest
 from hudi_services.stores.local import LocalStorage
 
-from ..interop.pristine import Pristine
+from .conftest import ByHudi
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import begin_compaction
 from .rides import create
@@ -46,6 +48,7 @@ _WRITES = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
 }
 _KEYS = 240
+Making = Callable[[Path, int], Path]
 VERSIONS = [6, 8, 9]
 
 
@@ -55,15 +58,22 @@ def wanted(path: Path, count: int, partition: str | None = None, **more: bool) -
     return RescaleRequest(base_path=str(path), options=resolve([("test", options)]), partition=partition, **more)
 
 
-def made(path: Path, version: int, groups: int = 3) -> Path:
-    """A table with an index of `groups` file groups, whose log files add, move and delete keys."""
-    table = create(path, table_version=version, options={"hoodie.metadata.enable": "true"})
-    assert table.insert(rows(0, _KEYS), options=_WRITES).ok
-    count = {f"hoodie.metadata.record.index.{b}.filegroup.count": str(groups) for b in ("min", "max")}
-    assert table.build_index(options=count).ok
-    assert table.upsert(rows(_KEYS, _KEYS + 20), options=_WRITES).ok
-    assert table.delete(rows(5, 17), options=_WRITES).ok
-    return path
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
+    """Gives copies of a table with an index of three file groups, whose log files add, move and delete keys."""
+
+    @functools.cache
+    def original(version: int) -> Path:
+        path = tmp_path_factory.mktemp("made") / str(version)
+        table = create(path, table_version=version, options={"hoodie.metadata.enable": "true"})
+        assert table.insert(rows(0, _KEYS), options=_WRITES).ok
+        count = {f"hoodie.metadata.record.index.{b}.filegroup.count": "3" for b in ("min", "max")}
+        assert table.build_index(options=count).ok
+        assert table.upsert(rows(_KEYS, _KEYS + 20), options=_WRITES).ok
+        assert table.delete(rows(5, 17), options=_WRITES).ok
+        return path
+
+    return lambda path, version: Path(shutil.copytree(original(version), path))
 
 
 def group_count(path: Path) -> int:
@@ -89,11 +99,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return found
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_up_and_down(version: int, way: str, tmp_path: Path) -> None:
+def test_up_and_down(made: Making, version: int, way: str, tmp_path: Path) -> None:
     path = made(tmp_path / "t", version)
     table = hudi_services.open(path, engine="local")
-    for count in (6, 4, 10, 1, 3):
+    for count in (6, 4, 1):
         before = real_locations(path)
         report = index_rescale(wanted(path, count), engine=LocalEngine())
         assert (report.rows.before, report.groups) == (len(before), count)
@@ -129,8 +140,8 @@ class Beside(LocalEngine):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(4))
-def test_beside_writers(version: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3))])
+def test_beside_writers(made: Making, version: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "t", version)
     random = np.random.default_rng(seed)
     if seed % 2:
@@ -144,9 +155,10 @@ def test_beside_writers(version: int, seed: int, tmp_path: Path, monkeypatch: py
         is_right(path, count)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("version", "number"), [(6, 0), (8, 1), (9, 2)])
-def test_killed_at_any_write_and_resumed(version: int, number: int, way: str, tmp_path: Path) -> None:
+def test_killed_at_any_write_and_resumed(made: Making, version: int, number: int, way: str, tmp_path: Path) -> None:
     source = made(tmp_path / "made", version)
     real = real_locations(source)
 
@@ -186,7 +198,7 @@ class DiesAtPublishing(LocalStorage):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_writes_after_a_kill_without_an_index(version: int, tmp_path: Path) -> None:
+def test_writes_after_a_kill_without_an_index(made: Making, version: int, tmp_path: Path) -> None:
     path = made(tmp_path / "t", version)
     with pytest.raises(Killed):
         index_rescale(wanted(path, 6), DiesAtPublishing(str(path)), LocalEngine())
@@ -201,7 +213,7 @@ def test_writes_after_a_kill_without_an_index(version: int, tmp_path: Path) -> N
     is_right(path, 6)
 
 
-def test_an_index_that_was_built_after_the_kill(tmp_path: Path) -> None:
+def test_an_index_that_was_built_after_the_kill(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     with pytest.raises(Killed):
         index_rescale(wanted(path, 6), DiesAtPublishing(str(path)), LocalEngine())
@@ -214,7 +226,7 @@ def test_an_index_that_was_built_after_the_kill(tmp_path: Path) -> None:
     is_right(path, 6)
 
 
-def test_a_lost_work_folder_after_the_kill(tmp_path: Path) -> None:
+def test_a_lost_work_folder_after_the_kill(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     with pytest.raises(Killed):
         index_rescale(wanted(path, 6), DiesAtPublishing(str(path)), LocalEngine())
@@ -241,7 +253,7 @@ def test_keys_in_a_wrong_file_group(way: str, tmp_path: Path, monkeypatch: pytes
     assert digest(path / ".hoodie/metadata") == before
 
 
-def test_a_file_that_does_not_hold_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_does_not_hold_what_was_read(made: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "t", 9)
     real = entry_split.HFileStream.add
 
@@ -256,8 +268,8 @@ def test_a_file_that_does_not_hold_what_was_read(tmp_path: Path, monkeypatch: py
 
 
 @pytest.fixture
-def by_partition(tmp_path: Path) -> Path:
-    return Pristine.unpack("1.2.0", tmp_path).table("by_partition")
+def by_partition(by_hudi: ByHudi, tmp_path: Path) -> Path:
+    return by_hudi("1.2.0", "by_partition", tmp_path / "table")
 
 
 def groups_of(path: Path) -> dict[str | None, int]:
@@ -283,7 +295,7 @@ def test_a_partitioned_index(by_partition: Path) -> None:
     assert groups_of(path) == dict.fromkeys(before, 1)
 
 
-def test_dry_run(tmp_path: Path) -> None:
+def test_dry_run(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     before = digest(path)
     report = index_rescale(wanted(path, 6, dry_run=True), engine=LocalEngine())
@@ -299,7 +311,9 @@ def test_dry_run(tmp_path: Path) -> None:
         (["--file-group-count", "0"], "--file-group-count"),
     ],
 )
-def test_wrong_flags(flags: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wrong_flags(
+    made: Making, flags: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = made(tmp_path / "t", 9)
     assert run(["index-rescale", "--base-path", str(path), "--engine", "local", *flags]) == 2
     assert text in capfd.readouterr().err
@@ -312,7 +326,7 @@ def test_a_table_without_an_index(tmp_path: Path) -> None:
         index_rescale(wanted(tmp_path / "t", 6), engine=LocalEngine())
 
 
-def test_by_the_number_of_keys(tmp_path: Path) -> None:
+def test_by_the_number_of_keys(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     report = hudi_services.open(path, engine="local").rescale_index()
     assert report.ok
@@ -334,7 +348,7 @@ def told(path: Path, **options: str) -> list[str]:
     return found
 
 
-def test_advice(tmp_path: Path) -> None:
+def test_advice(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     assert told(path) == [], "10 would be right"
     # 48 bytes for a key, and room for twice as many keys.
@@ -358,7 +372,7 @@ def test_advice_on_partitions(by_partition: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_compaction_of_the_metadata_table_that_has_begun(version: int, tmp_path: Path) -> None:
+def test_a_compaction_of_the_metadata_table_that_has_begun(made: Making, version: int, tmp_path: Path) -> None:
     """Its plan names files of the index, and whoever completes it needs them."""
     path = made(tmp_path / "t", version)
     begin_compaction(path)
@@ -393,7 +407,7 @@ class Drops(LocalEngine):
         return found
 
 
-def test_an_index_that_is_dropped_meanwhile(tmp_path: Path) -> None:
+def test_an_index_that_is_dropped_meanwhile(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "gone", 9)
     with pytest.raises(ConflictError, match="the record index was dropped meanwhile"):
         index_rescale(wanted(path, 6), engine=Drops(path, builds=False))
@@ -420,7 +434,7 @@ def test_a_key_in_two_partitions_of_which_one_goes(tmp_path: Path) -> None:
         is_right(path, 6)
 
 
-def test_a_killed_rescale_after_the_index_was_built_and_dropped(tmp_path: Path) -> None:
+def test_a_killed_rescale_after_the_index_was_built_and_dropped(made: Making, tmp_path: Path) -> None:
     """A build takes the instant that the rescale was to have; a drop is a drop."""
     count = {one.key: "4" for one in index_keys.GROUP_COUNTS}
     for drops in (False, True):
@@ -459,7 +473,7 @@ class Asks(LocalEngine):
         return found
 
 
-def test_an_idle_run_beside_one_at_work(tmp_path: Path) -> None:
+def test_an_idle_run_beside_one_at_work(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     idle = Asks(path, lambda: index_rescale(wanted(path, 3), engine=LocalEngine()))
     index_rescale(wanted(path, 6), engine=idle)
@@ -470,7 +484,7 @@ def test_an_idle_run_beside_one_at_work(tmp_path: Path) -> None:
     is_right(path, 6)
 
 
-def test_files_that_are_lost_before_the_index_is_taken_out(tmp_path: Path) -> None:
+def test_files_that_are_lost_before_the_index_is_taken_out(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
 
     class Loses(LocalEngine):
@@ -516,7 +530,7 @@ def open_rows(path: Path) -> Any:
     return known.set_column(at, known.schema.field("part"), pa.array(["brand-new"] * known.num_rows))
 
 
-def test_another_number_than_the_one_that_was_begun(tmp_path: Path) -> None:
+def test_another_number_than_the_one_that_was_begun(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
 
     class Dies(LocalEngine):

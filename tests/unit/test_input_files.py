@@ -841,7 +841,7 @@ def stored_in_pieces(rows: pa.Table, file_format: str, folder: Path, choose: ran
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3))])
 def test_generated_texts_come_back(
     file_format: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

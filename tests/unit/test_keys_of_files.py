@@ -34,6 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("by_footer", [True, False])
 @pytest.mark.parametrize("is_global", [True, False])
 def test_the_same_slices(path: Path, is_global: bool, by_footer: bool) -> None:

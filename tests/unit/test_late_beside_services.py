@@ -14,7 +14,6 @@ from hudi_services.runs.report import RunState
 from hudi_services.runs.request import IndexRequest, Mode
 from hudi_services.timeline.instant import Action
 
-from ..tiers import DEEP
 from .repairs import LOCK, both, newest
 from .tables import RELEASES, open_local, request, unpack
 from .test_clean import VERSIONS_1
@@ -26,7 +25,7 @@ from .test_publish_late import Table
 from .test_salvage import Beside, rows
 
 
-@pytest.mark.parametrize("seed", range(24 if DEEP else 6))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(6, 24))])
 def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> None:
     """It deletes files that the run reads, or has read: no group of these is committed, and every other one is."""
     chance = random.Random(seed)

@@ -256,6 +256,7 @@ def test_an_expression_index_without_records_of_restored_files(release: str, tmp
     assert kept(path) == before
 
 
+@pytest.mark.spread(2)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("make", "command"), [(insert, rolled_back), (overwrite, rolled_back), (cluster, undone)])
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)

@@ -2,12 +2,11 @@
 
 import ast
 import dataclasses
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-import pytest
 
 from hudi_services.schemes import SCHEMES
 from hudi_services.versions import TableVersion
@@ -132,8 +131,13 @@ def row(module: str) -> int:
     return found[0]
 
 
-def imported(file: str, *, for_types: bool = True) -> Iterator[str]:
+@functools.cache
+def imported(file: str, *, for_types: bool = True) -> Sequence[str]:
     """Full names of what `file` imports, inside functions too."""
+    return tuple(_imported(file, for_types=for_types))
+
+
+def _imported(file: str, *, for_types: bool) -> Iterator[str]:
     tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
     here = module_of(file).split(".")
     package = here if file.endswith("__init__.py") else here[:-1]
@@ -155,10 +159,15 @@ def _type_checking(tree: ast.AST) -> list[ast.If]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_imports_go_down(file: str) -> None:
-    module = module_of(file)
-    for name in imported(file):
+def lines_of(files: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Each line of these files, with its number."""
+    for file in files:
+        for number, line in enumerate((PACKAGE / file).read_text(encoding="utf-8").splitlines(), 1):
+            yield file, number, line
+
+
+def test_imports_go_down() -> None:
+    for module, name in ((module_of(file), name) for file in FILES for name in imported(file)):
         if name.split(".")[0] == "hudi_services" and room(name) != room(module):
             assert row(name) < row(module), f"{module} imports {name}, which does not lie below it"
 
@@ -186,16 +195,14 @@ def test_no_loops() -> None:
         visit(module, ())
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_doors(file: str) -> None:
-    for name in imported(file):
+def test_doors() -> None:
+    for file, name in ((one, name) for one in FILES for name in imported(one)):
         doors = DOORS.get(name.split(".")[0])
         assert doors is None or file.startswith(doors), f"{file} imports {name}: only {', '.join(doors)} may"
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f != "versions.py"])
-def test_table_versions_are_told_apart_in_one_place(file: str) -> None:
-    for number, line in enumerate((PACKAGE / file).read_text(encoding="utf-8").splitlines(), 1):
+def test_table_versions_are_told_apart_in_one_place() -> None:
+    for file, number, line in lines_of(file for file in FILES if file != "versions.py"):
         assert not VERSION_TEST.search(line), f"{file}:{number} tests a version: put the fact into versions.py"
         for asked in VERSION_PROXY.findall(line):
             assert file in SEAMS[asked], f"{file}:{number} asks {asked}: put what follows from it behind the seam"
@@ -230,11 +237,11 @@ def test_base_files_are_opened_behind_one_seam() -> None:
         assert not re.search(r"\b(open_base_file|read_footer)\b", text), f"{file} opens a base file by itself"
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if not f.startswith("stores/")])
-def test_storages_are_opened_by_their_urls(file: str) -> None:
+def test_storages_are_opened_by_their_urls() -> None:
     """No class of a store is named anywhere but in the table of `schemes`."""
-    stores = {name for name in imported(file) if name.startswith("hudi_services.stores.")}
-    assert stores <= {"hudi_services.stores.options"}, f"{file} imports {stores}: call open_storage"
+    for file in (file for file in FILES if not file.startswith("stores/")):
+        stores = {name for name in imported(file) if name.startswith("hudi_services.stores.")}
+        assert stores <= {"hudi_services.stores.options"}, f"{file} imports {stores}: call open_storage"
 
 
 def test_every_scheme_has_its_class() -> None:
@@ -247,7 +254,7 @@ def test_every_scheme_has_its_class() -> None:
 SERVICES = re.compile(r"cluster|\bclean\b(?!-)|bootstrap|orphan|validat", re.IGNORECASE)
 
 
-@pytest.mark.parametrize("file", ["commit/transaction", "commit/drafts", "commit/expectations", "attempts/attempt"])
-def test_the_frame_of_commits_names_no_service(file: str) -> None:
-    for number, line in enumerate((PACKAGE / f"{file}.py").read_text(encoding="utf-8").splitlines(), 1):
-        assert not SERVICES.search(line), f"{file}.py:{number} knows a service: {line.strip()}"
+def test_the_frame_of_commits_names_no_service() -> None:
+    frame = ["commit/transaction.py", "commit/drafts.py", "commit/expectations.py", "attempts/attempt.py"]
+    for file, number, line in lines_of(frame):
+        assert not SERVICES.search(line), f"{file}:{number} knows a service: {line.strip()}"

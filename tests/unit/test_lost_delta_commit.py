@@ -47,6 +47,7 @@ def cleaned(path: Path, storage: Storage | None = None) -> None:
     clean.clean(CleanRequest(base_path=str(path), options=resolve([("test", QUICK | CLEAN)])), storage)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("service", [clustered, cleaned])
 @pytest.mark.parametrize("lost", [".*.log.*", "{ts}.deltacommit.inflight"], ids=["log file", "inflight"])

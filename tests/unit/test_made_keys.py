@@ -38,7 +38,7 @@ def seen(path: Path) -> Rows:
     return result
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(11)
 @pytest.mark.parametrize("names_key", ["SIMPLE", "COMPLEX"])
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 @pytest.mark.parametrize("ordering", ["ts", None])
@@ -89,6 +89,7 @@ def test_batches_beside_a_model(
     assert table.cluster(publish_late=False).ok and table.validate(strict=True).ok
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("ordering", ["ts", None])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_untouched_row_groups_are_copied(version: int, ordering: str | None, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def recovered(path: Path, count: int, kinds: list[DeadWrite]) -> int:
     return len(storage.requests)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("under_a_lock", ["all", "one"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

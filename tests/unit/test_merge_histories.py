@@ -67,7 +67,7 @@ def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(36)
 @pytest.mark.parametrize("memory", [1 << 30, 1], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_a_history(release: str, name: str, memory: int, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ MEMORY = 1 << 20
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "val desc"}
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(12)
 @pytest.mark.parametrize(
     ("release", "name", "sort"), [(*case, False) for case in CASES] + [(*case, True) for case in CASES[::4]]
 )
@@ -111,6 +111,7 @@ class SmallEngine(LocalEngine):
     task_memory = 4096
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("release", "name", "place", "lie"),
     [

@@ -137,7 +137,7 @@ def lost_log(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     return {(FILES, DifferenceKind.STALE_FILE.value, P, logs[2].name, None)}
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @EACH_RELEASE
 @pytest.mark.parametrize("wrong", [wrong_statistics, wrong_listing, wrong_keys, lost_log])
 def test_what_is_wrong_is_found_and_repaired(

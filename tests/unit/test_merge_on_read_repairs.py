@@ -413,6 +413,7 @@ def test_a_clustering_of_hudi(release: str, tmp_path: Path) -> None:
     assert both_rows(made.path) == both_rows(expected.path)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.sweep
 @pytest.mark.parametrize("command", [taken_back, undone])
 @pytest.mark.parametrize("release", RELEASES)

@@ -72,7 +72,7 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(comparable(rows), key=lambda row: (row[KEY], str(row)))
 
 
-@pytest.mark.spread(7)
+@pytest.mark.spread(23)
 @pytest.mark.parametrize("memory", [PLENTY, LITTLE], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_the_rows_of_a_history(release: str, name: str, memory: TaskMemory, tmp_path: Path) -> None:
@@ -90,6 +90,7 @@ def test_the_rows_of_a_history(release: str, name: str, memory: TaskMemory, tmp_
         assert by_key(found) == [row for row in wanted if row["_hoodie_partition_path"] in partitions]
 
 
+@pytest.mark.spread(11)
 @pytest.mark.parametrize(("release", "name"), CASES[::5])
 def test_the_order_of_rows_stays(release: str, name: str, tmp_path: Path) -> None:
     """Where a base file has a key twice, updates change the first row: it must stay the first."""

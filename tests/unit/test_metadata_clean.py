@@ -24,6 +24,7 @@ from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import begin_metadata_clean, open_metadata
+from .shares import places
 from .tables import open_local, unpack
 from .test_metadata_compaction import P, cluster, compacted, contents, listing, write
 
@@ -61,6 +62,7 @@ def grown(release: str, folder: Path, rounds: int = 4) -> Path:
     return path
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("release", RELEASES)
 def test_any_history(release: str, policy: Policy, tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
     done = cleaned(whole, storage=counted)
     assert done is not None and done.files > 3
     left = stored(whole)
-    for survived in range(len(counted.log)):
+    for survived in places(counted.log):
         path = Path(shutil.copytree(made, tmp_path / f"killed{survived}"))
         with pytest.raises(Killed):
             cleaned(path, storage=FaultyStorage(str(path), survived))

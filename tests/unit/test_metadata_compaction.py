@@ -322,6 +322,7 @@ def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
         assert indexed_locations(path) == real_locations(path), survived
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("error", [CorruptFile("broken"), MemoryError("more")])
 def test_a_failure_never_fails_the_commit(release: str, error: Exception, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ COPIES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("kind", TABLES_OF_PARTITIONS)
 def test_a_table_with_partitions_built_anew_is_whole(kind: str, copy: str, tmp_path: Path) -> None:
@@ -166,6 +167,7 @@ def lost(path: Path, metadata: MetadataTable, partition: str, names: set[str]) -
         file.write_bytes(data)
 
 
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("copy", ["as_written", "at_one_time"])
 @pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("kind", TABLES_OF_PARTITIONS)

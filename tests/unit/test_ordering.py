@@ -67,6 +67,7 @@ def test_comparable_values_order_as_the_values_do(kind: str, data: st.DataObject
         assert x <= y, (a, b)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("layout", [Z_ORDER, HILBERT])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_curve_narrows_both_columns(kind: str, layout: str, tmp_path: Any) -> None:

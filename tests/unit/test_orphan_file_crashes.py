@@ -51,10 +51,10 @@ from .metadata_tables import files_by_partition
 from .quick_storage import QuickStorage
 from .tables import RELEASES, base_files, listed_view, request, rows
 
-LIVES = 48 if DEEP else 4
+LIVES = 48 if DEEP else 2
 """Of each release. A table grows with every run of its life, and they with it in time."""
 RUNS = 7
-PORTIONS = 4 if DEEP else 2
+PORTIONS = 4 if DEEP else 1
 """Of the lives of a release; each is a test of its own, so that they spread over the workers of pytest."""
 WRITES = 28
 """About what an execution needs."""

@@ -40,7 +40,7 @@ def read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_files.FileRanges, "_hold", lambda self, whole: None)
 
 
-FLIPS = 60 if DEEP else 30
+FLIPS = 60 if DEEP else 15
 """Of each file and each way; the first third of them in the headers of pages."""
 
 
@@ -168,6 +168,7 @@ def read(reader: BaseFileReader, *, through: bool) -> pa.Table:
     return pa.concat_tables([piece for index in groups for piece in reader.pieces(index, at_once=1)])
 
 
+@pytest.mark.spread(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("through", [False, True], ids=["loaded", "buffered"])
 def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
@@ -184,6 +185,7 @@ def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
     assert told >= FLIPS * 2 // 3
 
 
+@pytest.mark.spread(5)
 @pytest.mark.sweep
 @pytest.mark.parametrize("codec", [None, "zstd"], ids=["as-it-is", "recoded"])
 def test_no_copy_differs(file: Path, codec: str | None) -> None:
@@ -240,6 +242,7 @@ COPIED = {"hoodie.parquet.block.size": "8192"}
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("options", [COPIED, SORTED], ids=["copied", "sorted"])
 def test_no_flipped_bit_is_committed(release: str, options: dict[str, str], tmp_path: Path) -> None:

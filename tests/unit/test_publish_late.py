@@ -26,7 +26,6 @@ from hudi_services.stores.local import LocalStorage
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
-from ..tiers import DEEP
 from .faulty_storage import FaultyStorage, Killed, killed_anywhere
 from .other_writers import OtherWriters
 from .repairs import DEAD_AT_ONCE, LOCK, both, hide_metadata
@@ -100,7 +99,7 @@ def test_nobody_sees_the_plan(way: str, release: str, lock: dict[str, str], tmp_
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
-@pytest.mark.parametrize("seed", range(40 if DEEP else 4))
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 40))])
 def test_what_writers_change_is_left_out(way: str, seed: int, tmp_path: Path) -> None:
     """With a lock, also beside writes in progress."""
     chance = random.Random(seed)
@@ -210,6 +209,7 @@ def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("writer", [True, False], ids=["writer", "alone"])
 def test_every_write_may_be_the_last(way: str, release: str, writer: bool, tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def test_a_savepoint_since_the_clean_was_planned(path: Path) -> None:
 # A rollback, and an undo.
 
 
+@pytest.mark.spread(4)
 @COMMANDS
 @pytest.mark.parametrize("options", [{}, LOCK], ids=["no lock", "lock"])
 @pytest.mark.parametrize("what", ["a write", "a plan", "a whole write"])

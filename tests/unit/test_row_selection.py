@@ -157,7 +157,11 @@ def written(path: Path, index: str, kind: str) -> pa.Table:
 
 @pytest.mark.parametrize(
     ("index", "kind"),
-    [("SIMPLE", "COPY_ON_WRITE"), ("GLOBAL_SIMPLE", "COPY_ON_WRITE"), ("SIMPLE", "MERGE_ON_READ")],
+    [
+        ("SIMPLE", "MERGE_ON_READ"),
+        pytest.param("SIMPLE", "COPY_ON_WRITE", marks=pytest.mark.deep),
+        pytest.param("GLOBAL_SIMPLE", "COPY_ON_WRITE", marks=pytest.mark.deep),
+    ],
 )
 def test_writes_of_more_rows_than_fit_into_arrays(
     index: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -37,7 +37,7 @@ from hudi_services.writing.writer_schema import WriterSchema
 
 from .broken_runs import LOCKED
 from .faulty_storage import FaultyStorage, Killed
-from .shares import places
+from .shares import places, share
 from .tables import RELEASES, digest, open_local
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
@@ -166,6 +166,7 @@ def continues(path: Path, before: SchemaHistory) -> None:
     assert {*files.by_instant} <= counted | pending
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("release", RELEASES)
 def test_services_and_writes(release: str, name: str, tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_killed_at_any_write(release: str, act: str, tmp_path: Path) -> None:
     counted = FaultyStorage(str(copied("counted")))
     act_on(tmp_path / "counted", act, counted)
     after = seen(tmp_path / "counted")
-    for survived in places(counted.log):
+    for survived in share(places(counted.log), 0, 1):
         path = copied("killed")
         with pytest.raises(Killed):
             act_on(path, act, FaultyStorage(str(path), survived))

@@ -205,7 +205,7 @@ def _shown_record(record: dict[int, Any], then: list[Field], now: list[Field]) -
     return {one.name: shown(record[one.id], before[one.id], one) if one.id in before else None for one in now}
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(6, 24))])
 def test_a_model(seed: int, tmp_path: Path) -> None:
     history = History(seed)
     files = []

@@ -57,6 +57,7 @@ def meanwhile(table: hudi_services.Table) -> Meanwhile:
     return Meanwhile(write)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("version", [8, 9])
 # A name of one word has as many dashes in its file ids as a partitioned record index.
 @pytest.mark.parametrize(("index", "name"), [("secondary:text", "text"), ("secondary:by_text:text", "by_text")])

@@ -64,6 +64,7 @@ def check(table: Table, *, metadata: bool = False) -> None:
     assert {file.stem.rpartition("_")[2] for file in files} <= writes
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("act", [executed, rolled_back])
 @pytest.mark.parametrize("at", [0, 1])

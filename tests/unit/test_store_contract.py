@@ -27,6 +27,7 @@ from hudi_services.stores.options import StorageOptions
 
 from ..servers.hdfs import hdfs_server
 from ..servers.started import ATOMIC, Servers, deep_on
+from ..tiers import DEEP
 from .dict_storage import registered
 
 pytestmark = pytest.mark.threads
@@ -260,7 +261,9 @@ class Model:
 
 
 @everywhere
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=15 if DEEP else 5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(changes=st.lists(CHANGES, min_size=40, max_size=40))
 def test_any_changes(opened: Opener, changes: list[tuple[Any, ...]]) -> None:
     model = Model(opened(str(uuid.uuid4())))

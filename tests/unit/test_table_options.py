@@ -259,7 +259,7 @@ def test_the_operators_value_counts_and_the_tables_is_not_looked_at() -> None:
 EXTREMES = ["9223372036854775807", "-9223372036854775808", "1e308", "-1", "0", "1", "\u0663", "99999999999999999999"]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("extreme", EXTREMES)
 def test_extreme_numbers_are_values_or_sentences(
     extreme: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

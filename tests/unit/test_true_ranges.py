@@ -85,6 +85,7 @@ WAYS: dict[str, Callable[[hudi_services.Table], Any]] = {
 }
 
 
+@pytest.mark.spread(6)
 @EACH_VERSION
 @pytest.mark.parametrize(
     ("way", "kind"), [(way, kind) for kind in KINDS for way in WAYS if (way, kind) != ("compact", "COPY_ON_WRITE")]

@@ -126,7 +126,7 @@ def batches(seed: int, *, moves: bool, late_rows: bool) -> Iterator[tuple[str, p
         yield "upsert", pa.concat_tables(parts).combine_chunks()
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(21)
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET", *_GLOBAL])
 @pytest.mark.parametrize("ordering", ["ts", None])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -184,7 +184,7 @@ def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = N
         assert writing.delete_partitions(wanted, storage).error is None
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(
     ("kind", "operation"),
     [

@@ -282,6 +282,7 @@ def with_secondary_index(path: Path, column: str, version: str | None) -> str:
     return index
 
 
+@pytest.mark.spread(3)
 # A column that the files do not have has nulls in all rows.
 @pytest.mark.parametrize(
     ("release", "column", "version"),

@@ -253,7 +253,7 @@ class Case:
 def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -> None:
     """The rows are those of its commit and then ours, or ours is refused, and nothing of it is left."""
     retried = 0
-    for seed in range(60 if DEEP else 5):
+    for seed in range(60 if DEEP else 3):
         case = Case(seed, tmp_path / "rides", version, kind)
         storage = Interrupted(case.path, case.moment(), case.interrupt)
         table = hudi_services.open(case.path, engine="local")
@@ -288,7 +288,7 @@ def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -
 def test_a_compaction_is_planned_at_any_moment(version: int, tmp_path: Path) -> None:
     """It loses no row of ours when it is carried out later, wherever our log files and new base files are."""
     waited = 0
-    for seed in range(16 if DEEP else 4):
+    for seed in range(16 if DEEP else 3):
         case = Case(seed, tmp_path / "rides", version, "MERGE_ON_READ")
         table = hudi_services.open(case.path, engine="local")
 
@@ -397,7 +397,7 @@ def test_a_file_that_is_gone_for_no_reason(tmp_path: Path) -> None:
     assert table.timeline().num_rows <= before + 1
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_of_a_retry_may_be_the_last(version: int, kind: str, tmp_path: Path) -> None:
