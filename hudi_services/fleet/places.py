@@ -6,16 +6,20 @@ as places.
 """
 
 import ctypes
+import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from ..concurrency import begin_beside
 
 T = TypeVar("T")
 
 _SLOW_FOR_EACH = 4
 _LOOK_SECONDS = 0.2
+_SOON_SECONDS = 0.01
 _SECONDS_TO_END = 20.0
 """After an interrupt: what takes longer is left behind, as if the process had been killed."""
 
@@ -94,7 +98,7 @@ class Places(Generic[T]):
 
     def _begin_place(self) -> None:
         self._places += 1
-        threading.Thread(target=self._serve, name="table", daemon=True).start()
+        begin_beside(self._serve, "table")
 
     def _next(self) -> T | None:
         """The first turn whose key no other one has that is worked on."""
@@ -127,10 +131,32 @@ class Places(Generic[T]):
     def _interrupt(self) -> None:
         """Begin nothing any more, and raise KeyboardInterrupt in all threads at work, as in one that is alone: leases
         and locks are released on the way."""
+        ends, told = time.monotonic() + _SECONDS_TO_END, set[int]()
         with self._changed:
             self._ends = True
-            for thread in self._running:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+            told |= self._raise_in_others(told)
         self.on_interrupt()
         with self._changed:
-            self._changed.wait_for(lambda: not self._running, _SECONDS_TO_END)
+            while self._running and time.monotonic() < ends:
+                told |= self._raise_in_others(told)
+                all_told = told >= self._running.keys()
+                self._changed.wait(_LOOK_SECONDS if all_told else _SOON_SECONDS)
+
+    def _raise_in_others(self, seen: Set[int]) -> set[int]:
+        """Raise KeyboardInterrupt in threads at work; returns which. Those that start a thread come next time."""
+        threads = {one for one in self._running if one not in seen and not _starts_a_thread(one)}
+        for one in threads:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(one), ctypes.py_object(KeyboardInterrupt))
+        return threads
+
+
+def _starts_a_thread(thread: int) -> bool:
+    """Whether the thread waits for the beginning of another one.
+
+    Until Python 3.12 that one has the same number until it begins, and would be interrupted in place of this one, which
+    would then wait for ever.
+    """
+    frame = sys._current_frames().get(thread)
+    while frame is not None and frame.f_code is not threading.Thread.start.__code__:
+        frame = frame.f_back
+    return frame is not None

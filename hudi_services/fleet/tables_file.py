@@ -14,9 +14,9 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from ..computed_once import cached_property
 from ..errors import ConfigError
 from ..options import Layer, Option, fleet_keys
 from ..runs.config_files import beside, read_properties, text_at

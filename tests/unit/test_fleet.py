@@ -391,6 +391,28 @@ def test_an_interrupt_ends_all_work() -> None:
     assert ended == ["released"] * 3
 
 
+def test_an_interrupt_reaches_who_starts_threads() -> None:
+    """Until Python 3.12 it would reach the new thread, and who started that one would wait for ever."""
+    for _ in range(5):
+        ended = list[int]()
+
+        def work(turn: int, ended: list[int] = ended) -> None:
+            try:
+                while True:
+                    threading.Thread(target=str).start()
+                    time.sleep(0.001)
+            except KeyboardInterrupt:
+                ended.append(turn)
+                raise
+
+        places = Places[int](work, lambda turn: turn, 4, limit=60)
+        threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            places.run(range(4), leaves_slow=False)
+        assert sorted(ended) == [*range(4)] and time.monotonic() - began < 10
+
+
 # What is due
 
 _SERVICES: dict[str, Callable[..., Request]] = {
@@ -527,6 +549,48 @@ def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
     check_rows(seeds, paths)
     # A clean may follow a clustering later; nothing is rewritten again.
     assert not any(row.cost_bytes for row in over(tables).shown(FleetServiceRow))
+
+
+_HANGS = """
+import sys, threading
+from hudi_services.cli.app import main
+from hudi_services.runs import opening
+
+class Hangs:
+    asked = 0
+
+    def __init__(self, storage):
+        self.storage = storage
+
+    def __getattr__(self, name):
+        if name.startswith(("list", "read", "head")):
+            Hangs.asked += 1
+            if Hangs.asked >= after:
+                threading.Event().wait()
+        return getattr(self.storage, name)
+
+hanging, after = sys.argv.pop(1), int(sys.argv.pop(1))
+opened = opening.open_storage
+opening.open_storage = lambda url: Hangs(opened(url)) if url == hanging else opened(url)
+main()
+"""
+
+
+@pytest.mark.parametrize("after", [1, 10, 20])
+def test_a_storage_that_never_answers_keeps_neither_others_nor_the_process(
+    after: int, tmp_path: Path, seeds: Seeds
+) -> None:
+    """Wherever in a look it stops: no lock is shared with other tables, and no thread is waited for."""
+    paths = fleet_of(tmp_path, seeds, "cow", "mor", "plain", "cow")
+    results = tmp_path / "results.jsonl"
+    flags = [listed(tmp_path, f"{tmp_path}/lake/*"), "--table-time", "3s", "--results", str(results), *_words()]
+    command = [sys.executable, "-c", _HANGS, str(paths[0]), str(after), "fleet", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7 and "4 tables: 1 slow, 3 due" in done.stderr, done.stderr
+    assert {name: line["state"] for name, line in lines_of(results).items()} == {
+        "cow0": "slow",
+        **dict.fromkeys(("mor1", "plain2", "cow3"), "due"),
+    }
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 9))])
