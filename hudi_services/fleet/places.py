@@ -20,6 +20,7 @@ T = TypeVar("T")
 _SLOW_FOR_EACH = 4
 _LOOK_SECONDS = 0.2
 _SOON_SECONDS = 0.01
+_IMPORTING = "<frozen importlib"
 _SECONDS_TO_END = 20.0
 """After an interrupt: what takes longer is left behind, as if the process had been killed."""
 
@@ -143,20 +144,23 @@ class Places(Generic[T]):
                 self._changed.wait(_LOOK_SECONDS if all_told else _SOON_SECONDS)
 
     def _raise_in_others(self, seen: Set[int]) -> set[int]:
-        """Raise KeyboardInterrupt in threads at work; returns which. Those that start a thread come next time."""
-        threads = {one for one in self._running if one not in seen and not _starts_a_thread(one)}
+        """Raise KeyboardInterrupt in threads at work; returns which. Those that would not hear it come next time."""
+        threads = {one for one in self._running if one not in seen and not _is_deaf(one)}
         for one in threads:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(one), ctypes.py_object(KeyboardInterrupt))
         return threads
 
 
-def _starts_a_thread(thread: int) -> bool:
-    """Whether the thread waits for the beginning of another one.
+def _is_deaf(thread: int) -> bool:
+    """Whether an interrupt would be lost now.
 
-    Until Python 3.12 that one has the same number until it begins, and would be interrupted in place of this one, which
-    would then wait for ever.
+    A thread that begins another one: until Python 3.12 that one has the same number until it runs, and would be
+    interrupted in place of this one, which would then wait for ever. And one that imports a module, whose locks have
+    callbacks in which all exceptions are ignored.
     """
     frame = sys._current_frames().get(thread)
-    while frame is not None and frame.f_code is not threading.Thread.start.__code__:
+    while frame is not None:
+        if frame.f_code is threading.Thread.start.__code__ or frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False

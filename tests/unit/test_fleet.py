@@ -1,5 +1,6 @@
 """`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
 
+import importlib
 import json
 import os
 import random
@@ -411,6 +412,28 @@ def test_an_interrupt_reaches_who_starts_threads() -> None:
         with pytest.raises(KeyboardInterrupt):
             places.run(range(4), leaves_slow=False)
         assert sorted(ended) == [*range(4)] and time.monotonic() - began < 10
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python ignores exceptions in the callbacks of the locks of modules: the thread would go on."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imported_slowly.py").write_text("import time\nfor _ in range(100):\n    time.sleep(0.005)\n")
+    said = list[str]()
+
+    def work(turn: int) -> None:
+        importlib.import_module("imported_slowly")
+        said.append("imported")
+        try:
+            time.sleep(5)
+        except KeyboardInterrupt:
+            said.append("interrupted")
+            raise
+
+    threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        Places[int](work, lambda turn: turn, 1, limit=60).run([1], leaves_slow=False)
+    assert said[:1] == ["imported"]
+    sys.modules.pop("imported_slowly")
 
 
 # What is due
