@@ -4,7 +4,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count
+from threading import Thread
+from time import monotonic
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,6 +72,27 @@ class _Shared(Generic[T, R]):
                 self._found[number] = self._function(self._tasks[number])
             except BaseException as error:
                 self._errors[number] = error
+
+
+_beside: WeakSet[Thread] = WeakSet()
+
+
+def begin_beside(work: Callable[[], object], name: str) -> None:
+    """Begin a thread for which the end of the process does not wait."""
+    thread = Thread(target=work, name=name, daemon=True)
+    _beside.add(thread)
+    thread.start()
+
+
+def are_left_behind(seconds: float = 0.5) -> bool:
+    """Whether some of these threads are still at work, also after so many seconds.
+
+    The threads that do requests for them may never end, too, and the interpreter would wait for those.
+    """
+    ends = monotonic() + seconds
+    for thread in list(_beside):
+        thread.join(max(0.0, ends - monotonic()))
+    return any(thread.is_alive() for thread in list(_beside))
 
 
 _MOST_THREADS = 256

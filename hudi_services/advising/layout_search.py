@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, permutations
 
 import numpy as np
 import numpy.typing as npt
 
+from ..computed_once import cached_property
 from ..options.clustering_keys import NO_LAYOUT
 from ..rows.row_order import HILBERT, Z_ORDER
 from ..rows.sort_order import LINEAR

@@ -8,7 +8,6 @@ these stands for a new file. Statistics of the old files say what no row of the 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from ..base_files.row_selection import take_table
 from ..base_files.slices import SliceReader, StoredRowGroup
+from ..computed_once import cached_property
 from ..model import FileSlice
 from ..parquet.file_schema import FileSchema
 from ..parquet.sort_keys import sort_value

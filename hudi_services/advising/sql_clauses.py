@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..computed_once import cached_property
 from ..errors import ConfigError
 from ..extras import imported
 from ..schema.column_type import ColumnType, Kind

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
@@ -22,6 +21,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..commit.transaction import Transaction, begin, complete
+from ..computed_once import cached_property
 from ..errors import (
     CheckFailed,
     ConflictError,

@@ -7,13 +7,13 @@ Source: MurmurHash of Apache Hudi (org.apache.hudi.common.util.hash).
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..codecs.binary_layout import from_offsets, offsets_and_bytes, padded
+from ..computed_once import cached_property
 from .row_selection import by_number
 
 Words = npt.NDArray[np.uint32]

@@ -15,9 +15,9 @@ ParquetWriteSupport (Spark).
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
+from ..computed_once import cached_property
 from ..errors import UnsupportedTable
 from ..parquet.chunk_stats import ColumnStats, column_stats
 from ..parquet.file_schema import FileSchema, Leaf

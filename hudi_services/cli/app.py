@@ -1,5 +1,6 @@
 """The program: its commands, and its exit code."""
 
+import atexit
 import functools
 import gc
 import os
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
+from ..concurrency import are_left_behind
 from ..errors import PartlyDone
 from ..process import ENVIRONMENT
 from .commands import COMMANDS
@@ -94,7 +96,12 @@ def main() -> None:
             signal.signal(number, signal.SIG_DFL)
     # The interpreter would look for unreachable cycles in all that was imported, several times: that takes 0.1 s.
     gc.freeze()
-    sys.exit(_TERMINATED if terminated and code == _INTERRUPTED else code)
+    code = _TERMINATED if terminated and code == _INTERRUPTED else code
+    if are_left_behind():
+        # A storage that never answers has told all it will: without this, the process would wait for it.
+        atexit._run_exitfuncs()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _end_at_sigterm() -> list[int]:

@@ -1,5 +1,6 @@
 """What flags mean together: the fields of requests that more than one flag gives, by service."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -115,6 +116,9 @@ def _begin(path: str) -> bytes:
 def _of_fleet(flags: Flags, given: Given) -> Given:
     if given["resume"] and given["results"] is None:
         raise ConfigError("--resume needs --results", hint="name the file of the run that is to go on")
+    files = [flags.report_file, given["results"]]
+    if None not in files and len({*map(os.path.realpath, files)}) == 1:
+        raise ConfigError("--report and --results name one file", hint="give each a file of its own")
     return {**given, "retries": flags.retry}
 
 

@@ -66,7 +66,7 @@ def what_is_next(report: Report) -> str:
     if report.state in (RunState.FAILED, RunState.PARTLY_DONE):
         return message_without_secrets(report.hint).removeprefix("run: ")
     if report.dry_run and report.state is RunState.COMPLETED:
-        if "--apply" in (report.reason or ""):
+        if "--apply" in (report.reason or "") or (report.service == "fleet" and not report.shown(FleetServiceRow)):
             return ""
         return f"the same command {'with --apply' if report.service in _APPLIED else 'without --dry-run'}"
     worth = (row for row in report.shown(HealthFindingRow) if row.command and row.level != Level.NOTE.value)

@@ -23,11 +23,11 @@ import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import TracebackType
 from typing import Any
 
 from ..codecs.json_text import parse_json
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
 from ..limits import SMALL_FILE

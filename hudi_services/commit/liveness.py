@@ -9,8 +9,8 @@ Source: HoodieHeartbeatClient; Hudi's own rule for clusterings is hoodie.cluster
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..computed_once import cached_property
 from ..errors import CorruptFile
 from ..paths import bare_name
 from ..snapshot import Snapshot

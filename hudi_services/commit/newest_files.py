@@ -9,8 +9,8 @@ newest files or later ones are read.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import CheckFailed, HudiServicesError
 from ..file_names import parse_base_file, parse_data_file

@@ -1,8 +1,8 @@
 """The expected state: the data files by storage and timeline, with which the metadata table must agree."""
 
 from collections.abc import Collection
-from functools import cached_property
 
+from ..computed_once import cached_property
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_data_file
 from ..log_files.log_reader import stored_blocks

@@ -2,16 +2,21 @@
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+from urllib.parse import unquote
 
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..errors import ConfigError, HudiServicesError, SymbolicLink
 from ..options import Layer, Options
 from ..paths import TABLE_FOLDER, bare_name
+from ..schemes import SCHEMES
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
+from ..units import counted
 from ..urls import local_path, scheme_of
 from .tables_file import ANY_DEPTH, TablesLine, name_pattern
 
@@ -32,11 +37,26 @@ class ListedTable:
 
 @dataclass(slots=True)
 class ListedTables:
-    """The tables of a list in its order, the patterns without a table, and those that could not be looked up."""
+    """The tables of a list in its order, and the lines without one, also those that leave none out."""
 
     tables: list[ListedTable] = field(default_factory=list)
     without_table: list[TablesLine] = field(default_factory=list)
     failed: list[tuple[TablesLine, HudiServicesError]] = field(default_factory=list)
+    """What could not be looked up: a pattern, or a folder below its place as a line of its own."""
+    warnings: list[str] = field(default_factory=list)
+    """About the options of lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlisted:
+    """A folder that could not be listed, or a table about which its storage says nothing."""
+
+    place: str
+    error: HudiServicesError
+
+
+_Found: TypeAlias = "str | _Unlisted"
+"""The place of a table, or what was found instead."""
 
 
 def find_tables(lines: Sequence[TablesLine], options_of: Callable[[Sequence[Layer]], Options]) -> ListedTables:
@@ -44,50 +64,87 @@ def find_tables(lines: Sequence[TablesLine], options_of: Callable[[Sequence[Laye
 
     What is no pattern counts as a table, whatever is there. Raises ConfigError for options of a line that are wrong.
     """
-    excluded = [one for one in lines if one.is_excluded]
+    excluded = [(one, _plain(one)) for one in lines if one.is_excluded]
     wanted = [(one, options_of(one.layers)) for one in lines if not one.is_excluded]
     places = at_once(lambda pair: _places(pair[0]), wanted)
-    found, seen = ListedTables(), set[Hashable]()
+    found, seen, used = ListedTables(), set[str](), set[str]()
+    found.warnings = _warnings(wanted, options_of(()).warnings)
     for (line, options), of_line in zip(wanted, places, strict=True):
-        if isinstance(of_line, HudiServicesError):
-            found.failed.append((line, of_line))
-            continue
         if not of_line:
             found.without_table.append(line)
-        for place in of_line:
+        for one in of_line:
+            place = one if isinstance(one, str) else one.place
             key = _identity(place)
-            if key not in seen and not any(one.names(place) for one in excluded):
-                seen.add(key)
+            left_out = {by.source for by, plain in excluded if by.names(place) or plain.names(key)}
+            used |= left_out
+            if key in seen or left_out:
+                continue
+            seen.add(key)
+            if isinstance(one, str):
                 found.tables.append(ListedTable(place, line.source, options))
+            else:
+                found.failed.append((replace(line, place=place), one.error))
+    found.without_table += [one for one, _ in excluded if one.source not in used]
     return found
 
 
-def _identity(place: str) -> Hashable:
-    """Equal for the same files: two lines may write the place of one table in two ways."""
-    try:
-        local = local_path(place)
-        return open_storage(place).identity if local is None else os.path.realpath(local)
-    except HudiServicesError:
-        return place
+def _warnings(lines: Sequence[tuple[TablesLine, Options]], of_run: Collection[str]) -> list[str]:
+    """The warnings about the options of lines, one for all lines that give the same reason."""
+    first, count = dict[str, str](), Counter[str]()
+    for line, options in lines:
+        for warning in options.warnings:
+            if warning not in of_run:
+                alike = warning.replace(line.source, "")
+                first.setdefault(alike, warning)
+                count[alike] += 1
+    return [
+        f"{warning}; so in {counted(count[alike] - 1, 'other line')}" if count[alike] > 1 else warning
+        for alike, warning in first.items()
+    ]
 
 
-def _places(line: TablesLine) -> list[str] | HudiServicesError:
-    """The places of the tables of a line, in order; the error of a pattern that cannot be looked up, as a value."""
+def _identity(place: str) -> str:
+    """Equal for the same files: two lines may write one place in two ways, as s3a:// and s3://."""
+    local = local_path(place)
+    if local is not None:
+        return os.path.realpath(local)
+    kind = SCHEMES.get(scheme_of(place))
+    return place if kind is None else f"{kind.opened_as}://{unquote(place.partition('://')[2])}"
+
+
+def _plain(line: TablesLine) -> TablesLine:
+    """The line with its place as `_identity` writes it."""
+    folder, names = line.divided if line.is_pattern else (line.place, ())
+    return replace(line, place="/".join([_identity(folder).rstrip("/"), *names]))
+
+
+def _places(line: TablesLine) -> list[_Found]:
+    """The places of the tables of a line, in order, then what could not be looked up."""
     if not line.is_pattern:
         return [line.place]
     folder, names = line.divided
+    found = _tried(line.place, lambda: _matching(folder, names))
+    places = sorted(one for one in found if isinstance(one, str))
+    return [*places, *(one for one in found if isinstance(one, _Unlisted))]
+
+
+def _tried(place: str, look: Callable[[], list[_Found]]) -> list[_Found]:
+    """What a look finds at a place; that it failed is found there, too, and keeps nobody from other places."""
     try:
-        return sorted(_matching(folder, names))
+        return look()
     except HudiServicesError as error:
-        return error
+        return [_Unlisted(place, error)]
 
 
-def _matching(folder: str, names: Sequence[str]) -> list[str]:
-    """The tables whose names below `folder`, which ends with a slash, match one after the other."""
+def _matching(folder: str, names: Sequence[str]) -> list[_Found]:
+    """The tables whose names below `folder`, which ends with a slash, match one after the other.
+
+    Raises what the listing of the folder itself raises.
+    """
     first, *others = names
     storage = open_storage(folder or ".")
     if first == ANY_DEPTH:
-        return [f"{folder}{_written(folder, path)}" for path in _below(storage, "", 0)]
+        return _below(storage, folder, "", 0)
     inner = [first]
     if "*" in first:
         pattern = re.compile(name_pattern(first), re.DOTALL)
@@ -95,31 +152,38 @@ def _matching(folder: str, names: Sequence[str]) -> list[str]:
         inner = [_written(folder, name) for name in inner]
     places = [f"{folder}{name}" for name in inner]
     if others:
-        return _joined(at_once(lambda place: _matching(f"{place}/", others), places))
+        return _joined(at_once(lambda place: _tried(place, lambda: _matching(f"{place}/", others)), places))
     # A table may be reached by a link here, as a place that is no pattern may.
-    there = at_once(lambda place: _is_table(open_storage(place)), places, SHORT_REQUESTS)
-    return [place for place, is_table in zip(places, there, strict=True) if is_table]
+    return _joined(at_once(lambda place: _tried(place, lambda: _at(place)), places, SHORT_REQUESTS))
 
 
-def _below(storage: Storage, folder: str, depth: int) -> list[str]:
-    """The tables at any depth below a folder; inside of a table there is none, and no link is followed."""
+def _at(place: str) -> list[_Found]:
+    """The place, if a table is there."""
+    return [place] if MetaFolder.list(open_storage(place)).files else []
+
+
+def _below(storage: Storage, root: str, folder: str, depth: int) -> list[_Found]:
+    """The tables at any depth below a folder of `root`; inside of a table there is none, and no link is followed.
+
+    Raises what the listing of the folder itself raises.
+    """
     try:
         inner = storage.list_dir(folder)[1]
     except SymbolicLink:
         return []
     if depth and TABLE_FOLDER in map(bare_name, inner):
-        return [folder]
+        return [f"{root}{_written(root, folder)}"]
     inner = [path for path in inner if not bare_name(path).startswith((".", "_"))]
     if inner and depth == _DEEPEST:
         raise ConfigError(
             f"{storage.full_path(folder)} is {_DEEPEST} folders below the place of a **, and has more of them",
             hint="begin the pattern at a folder further down",
         )
-    return _joined(at_once(lambda path: _below(storage, path, depth + 1), inner))
 
+    def look(path: str) -> list[_Found]:
+        return _tried(f"{root}{_written(root, path)}", lambda: _below(storage, root, path, depth + 1))
 
-def _is_table(storage: Storage) -> bool:
-    return bool(MetaFolder.list(storage).files)
+    return _joined(at_once(look, inner))
 
 
 def _written(folder: str, path: str) -> str:
@@ -127,5 +191,5 @@ def _written(folder: str, path: str) -> str:
     return path.translate(_IN_URL) if scheme_of(folder) else path
 
 
-def _joined(lists: Iterable[list[str]]) -> list[str]:
+def _joined(lists: Iterable[list[_Found]]) -> list[_Found]:
     return [one for each in lists for one in each]

@@ -23,7 +23,7 @@ from ..timeline.compaction_trigger import Trigger
 from ..timeline.instant import Action, Instant
 
 OPEN_COST = 4 << 20
-_BY_FINDINGS = ("recover", "validate", "orphan-files")
+MENDING = ("recover", "validate", "orphan-files")
 """Services that are due where a check names them as the command that mends what it found."""
 _WAITING_FOR_CLEAN = (Why.REPLACED, Why.CLEAN)
 
@@ -57,7 +57,7 @@ def due_services(seen: Examination, outcomes: Sequence[CheckOutcome], commands: 
 
 
 def _by_findings(outcomes: Sequence[CheckOutcome]) -> Iterator[DueService]:
-    for command in _BY_FINDINGS:
+    for command in MENDING:
         named = {
             outcome.check.name: sum(int(one.numbers.get("bytes", 0)) for one in outcome.findings)
             for outcome in outcomes

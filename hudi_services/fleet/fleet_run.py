@@ -32,7 +32,6 @@ from .ranking import TableTurn, ranked
 from .results import ResultsFile
 from .table_turns import TableTurns
 
-_MENDING = {"recover", "validate", "orphan-files"}
 _WRONG = (FleetState.FAILED, FleetState.SLOW, FleetState.BUSY)
 
 
@@ -86,13 +85,12 @@ class FleetRun:
         failed = [FleetTable.of_failed_line(line, error, self.request.options) for line, error in listed.failed]
         left = [one for one in listed.tables if one.url not in before]
         tables = [FleetTable(one, TableFacts(without_secrets(one.url))) for one in left]
+        for table in failed:
+            self._write(table)
         with paced(self.rules.requests_per_second), self.report.phase("look"):
             self._look_at(tables)
         turns = ranked(tables) if self.request.apply else []
         self._turns = Counter(one.table.listed.url for one in turns)
-        for table in (*failed, *tables):
-            if not self._turns[table.listed.url]:
-                self._write(table)
         if turns:
             with self.report.phase("services"):
                 self._serve(turns)
@@ -100,20 +98,34 @@ class FleetRun:
         return self._end([*failed, *tables], len(listed.tables) - len(left))
 
     def _look_at(self, tables: Sequence[FleetTable]) -> None:
-        done = 0
+        begun, looked = set[int](), set[int]()
 
         def look(table: FleetTable) -> None:
-            nonlocal done
+            begun.add(id(table))
             self._look(table)
             with self._lock:
-                done += 1
-                self.request.progress("look", done, len(tables))
+                if table.is_slow:
+                    return
+                looked.add(id(table))
+                self.request.progress("look", len(looked), len(tables))
+            if not self._goes_on(table):
+                self._write(table)
 
         places = Places[FleetTable](look, id, self.rules.at_once, self.rules.table_seconds)
         for table in places.run(tables, leaves_slow=True):
-            table.is_slow = True
+            with self._lock:
+                if id(table) in looked:
+                    continue
+                table.is_slow = True
             table.error = f"the look at it has not ended after {self.rules.table_seconds} seconds"
+            if id(table) not in begun:
+                table.error = "nobody looked at it: the looks at too many other tables have not ended"
             table.hint = "run doctor on it: its storage may answer slowly, or not at all"
+            self._write(table)
+
+    def _goes_on(self, table: FleetTable) -> bool:
+        """Whether services are to follow the look."""
+        return self.request.apply and bool(table.due) and not table.outcomes
 
     def _look(self, table: FleetTable) -> None:
         """Look at the table, as doctor does, and find what is due."""
@@ -141,7 +153,9 @@ class FleetRun:
             table.facts = report.table
             table.findings = report.shown(HealthFindingRow)
             table.unable = sum(one.result is CheckResult.SKIPPED for one in report.checks)
-            table.due = due
+            if not table.outcomes:
+                # What is due after the services is for the next run.
+                table.due = due
             table.error = sentence(report.error) if report.error is not None else unable
             table.hint = message_without_secrets(report.hint)
             table.seconds += time.monotonic() - start
@@ -162,7 +176,7 @@ class FleetRun:
                     self._turns[place] -= 1
                     is_last = not self._turns[place]
                     self.request.progress("services", len(turns) - self._turns.total(), len(turns))
-                if is_last:
+                if is_last and not turn.table.is_mended:
                     self._write(turn.table)
 
             places = Places[TableTurn](
@@ -173,7 +187,7 @@ class FleetRun:
 
     def _look_again(self, tables: Sequence[FleetTable]) -> None:
         """Look again at tables of which rows were hidden or in danger, where a service was to mend that."""
-        mended = [one for one in tables if one.counts[Level.CRITICAL] and one.had(_MENDING)]
+        mended = [one for one in tables if one.is_mended]
         if mended:
             with paced(self.rules.requests_per_second), self.report.phase("look again"):
                 self._look_at(mended)
@@ -205,7 +219,7 @@ class FleetRun:
             report.partly_done(f"{said}; {self._unwritten}", "give another file as --results, and run it again")
         elif is_wrong:
             report.partly_done(said, "no other table was kept from anything; each of these says what is next")
-        elif self.request.apply and not any(one.outcomes for one in tables) and not in_danger:
+        elif not any(one.due for one in tables) and not in_danger:
             report.idle(said)
         elif self.request.apply:
             report.reason = said

@@ -1,7 +1,7 @@
 """What is known of each table of a fleet: what a look found, what was due, and what became of it."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -13,7 +13,7 @@ from ..runs.report import Report, RunState, TableFacts, sentence
 from ..runs.report_rows import FleetServiceRow, FleetTableRow, HealthFindingRow
 from ..urls import message_without_secrets, without_secrets
 from .discovery import ListedTable
-from .due import DueService
+from .due import MENDING, DueService
 from .results import LINE_VERSION
 from .tables_file import TablesLine
 
@@ -118,9 +118,11 @@ class FleetTable:
         found.error, found.hint = sentence(error), message_without_secrets(error.hint)
         return found
 
-    def had(self, commands: Collection[str]) -> bool:
-        """Whether one of these services ran."""
-        return any(one.due.command in commands and one.state != LEFT for one in self.outcomes)
+    @property
+    def is_mended(self) -> bool:
+        """Whether rows were hidden or in danger, and a service ran that may have mended that: a second look tells."""
+        has_run = any(one.due.command in MENDING and one.state != LEFT for one in self.outcomes)
+        return has_run and bool(self.counts[Level.CRITICAL])
 
     @property
     def severity(self) -> tuple[bool, int, int]:

@@ -6,16 +6,21 @@ as places.
 """
 
 import ctypes
+import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from ..concurrency import begin_beside
 
 T = TypeVar("T")
 
 _SLOW_FOR_EACH = 4
 _LOOK_SECONDS = 0.2
+_SOON_SECONDS = 0.01
+_IMPORTING = "<frozen importlib"
 _SECONDS_TO_END = 20.0
 """After an interrupt: what takes longer is left behind, as if the process had been killed."""
 
@@ -94,7 +99,7 @@ class Places(Generic[T]):
 
     def _begin_place(self) -> None:
         self._places += 1
-        threading.Thread(target=self._serve, name="table", daemon=True).start()
+        begin_beside(self._serve, "table")
 
     def _next(self) -> T | None:
         """The first turn whose key no other one has that is worked on."""
@@ -127,10 +132,35 @@ class Places(Generic[T]):
     def _interrupt(self) -> None:
         """Begin nothing any more, and raise KeyboardInterrupt in all threads at work, as in one that is alone: leases
         and locks are released on the way."""
+        ends, told = time.monotonic() + _SECONDS_TO_END, set[int]()
         with self._changed:
             self._ends = True
-            for thread in self._running:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+            told |= self._raise_in_others(told)
         self.on_interrupt()
         with self._changed:
-            self._changed.wait_for(lambda: not self._running, _SECONDS_TO_END)
+            while self._running and time.monotonic() < ends:
+                told |= self._raise_in_others(told)
+                all_told = told >= self._running.keys()
+                self._changed.wait(_LOOK_SECONDS if all_told else _SOON_SECONDS)
+
+    def _raise_in_others(self, seen: Set[int]) -> set[int]:
+        """Raise KeyboardInterrupt in threads at work; returns which. Those that would not hear it come next time."""
+        threads = {one for one in self._running if one not in seen and not _is_deaf(one)}
+        for one in threads:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(one), ctypes.py_object(KeyboardInterrupt))
+        return threads
+
+
+def _is_deaf(thread: int) -> bool:
+    """Whether an interrupt would be lost now.
+
+    A thread that begins another one: until Python 3.12 that one has the same number until it runs, and would be
+    interrupted in place of this one, which would then wait for ever. And one that imports a module, whose locks have
+    callbacks in which all exceptions are ignored.
+    """
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code is threading.Thread.start.__code__ or frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False

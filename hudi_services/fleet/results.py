@@ -4,9 +4,10 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from io import FileIO
+from typing import Any
 
 from ..errors import ConfigError, ConflictError, StorageError
 from ..runs.output_file import check_output_file
@@ -24,7 +25,7 @@ class ResultsFile:
 
     path: str
     finished: dict[str, Mapping[str, Any]]
-    _file: IO[str]
+    _file: FileIO
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -35,9 +36,11 @@ class ResultsFile:
         writes it.
         """
         check_output_file(path, FLAG)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ConfigError(f"{FLAG} {path} is a pipe or a device", hint="give a file: it is read again by --resume")
         try:
-            # Not emptied before it is ours.
-            file = open(path, "a+", encoding="utf-8")  # noqa: SIM115
+            # Not emptied before it is ours. Without a buffer: nothing is left to write when the disk is full.
+            file = FileIO(path, "a+")
         except OSError as error:
             raise ConfigError(f"{FLAG} {path} cannot be written: {error.strerror}") from None
         try:
@@ -49,7 +52,11 @@ class ResultsFile:
                 ) from None
             found = _finished(file, path, applies=applies)
             kept = found if resume else {}
-            _rewrite(file, kept)
+            file.truncate(0)
+            try:
+                _append(file, map(_text, kept.values()))
+            except OSError as error:
+                raise ConfigError(f"{FLAG} {path} cannot be written: {error.strerror}") from None
         except BaseException:
             file.close()
             raise
@@ -59,8 +66,7 @@ class ResultsFile:
         """Add a line, which stays when this process is killed next; any thread may. Raises StorageError."""
         with self._lock:
             try:
-                self._file.write(_text(line))
-                self._file.flush()
+                _append(self._file, [_text(line)])
                 os.fsync(self._file.fileno())
             except OSError as error:
                 raise StorageError(f"{self.path} could not be written: {error.strerror}") from error
@@ -69,12 +75,16 @@ class ResultsFile:
         self._file.close()
 
 
-def _finished(file: IO[str], path: str, *, applies: bool) -> dict[str, Mapping[str, Any]]:
+def _finished(file: FileIO, path: str, *, applies: bool) -> dict[str, Mapping[str, Any]]:
     """The lines of tables that need not be looked at again. Raises ConfigError for a file of other text."""
     file.seek(0)
     finished: dict[str, Mapping[str, Any]] = {}
+    try:
+        text = file.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise _foreign(path, "the text") from None
     # A run that is killed as it writes leaves a line without its end.
-    *lines, _torn = file.read().split("\n")
+    *lines, _torn = text.split("\n")
     for number, text in enumerate(lines if lines or not _torn else [_torn], 1):
         try:
             line = json.loads(text)
@@ -82,21 +92,28 @@ def _finished(file: IO[str], path: str, *, applies: bool) -> dict[str, Mapping[s
         except (ValueError, KeyError, TypeError):
             if text is _torn and text.startswith("{"):
                 continue
-            raise ConfigError(
-                f"line {number} of {FLAG} {path} was not written by fleet", hint="give fleet a file of its own"
-            ) from None
+            raise _foreign(path, f"line {number}") from None
         if is_finished:
             finished[place] = line
     return finished
 
 
-def _rewrite(file: IO[str], kept: Mapping[str, Mapping[str, Any]]) -> None:
-    """Leave only these lines. A run that is killed here loses lines, and looks at their tables again."""
-    file.seek(0)
-    file.truncate()
-    file.write("".join(map(_text, kept.values())))
-    file.flush()
+def _foreign(path: str, what: str) -> ConfigError:
+    return ConfigError(f"{what} of {FLAG} {path} was not written by fleet", hint="give fleet a file of its own")
 
 
-def _text(line: Mapping[str, Any]) -> str:
-    return json.dumps(line) + "\n"
+def _append(file: FileIO, lines: Iterable[bytes]) -> None:
+    """Write lines, each whole or not at all. Raises OSError."""
+    for line in lines:
+        size = file.seek(0, os.SEEK_END)
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException:
+            file.truncate(size)
+            raise
+
+
+def _text(line: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(line)}\n".encode()

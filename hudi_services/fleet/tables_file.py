@@ -12,16 +12,26 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
+from ..computed_once import cached_property
 from ..errors import ConfigError
+from ..options import Layer, Option, fleet_keys
 from ..runs.config_files import beside, read_properties, text_at
 from ..urls import check_url, without_secrets
 
 ANY_DEPTH = "**"
 _INCLUDE = "include"
+_COMMENT = re.compile(r"(?:^|(?<=\s))#")
+_OF_RUN: tuple[Option[Any], ...] = (
+    fleet_keys.AT_ONCE,
+    fleet_keys.MOST_BYTES,
+    fleet_keys.REQUESTS_PER_SECOND,
+    fleet_keys.TABLE_TIME,
+)
+"""Options that would be ignored in a line."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ def read_tables_file(location: str) -> list[TablesLine]:
 
     Raises ConfigError, which names the line, for one that cannot be read, and for a file without a place.
     """
-    found = list(_lines(location))
+    found = list(_Reading(location).lines())
     if not any(not one.is_excluded for one in found):
         raise ConfigError(
             f"{location} lists no table",
@@ -75,41 +85,64 @@ def read_tables_file(location: str) -> list[TablesLine]:
     return found
 
 
-def _lines(location: str) -> Iterator[TablesLine]:
-    for number, text in enumerate(text_at(location, "the list of tables").split("\n"), 1):
-        source = f"{location}:{number}"
-        try:
-            # A # begins a comment where a word would begin: folders may have one in their names.
-            words = shlex.split("" if text.lstrip().startswith("#") else text.split(" #")[0])
-        except ValueError as error:
-            raise ConfigError(f"{source} cannot be read: {str(error).lower()}", hint="close the quotes") from None
-        if words:
-            yield _line(source, words[0], words[1:], location)
+@dataclass(slots=True)
+class _Reading:
+    """The file at `location`, and the properties files that its lines include: each is read once."""
+
+    location: str
+    _properties: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[TablesLine]:
+        # Editors of Windows begin a file with a mark of its encoding.
+        text = text_at(self.location, "the list of tables").removeprefix("\ufeff")
+        for number, line in enumerate(text.split("\n"), 1):
+            source = f"{self.location}:{number}"
+            try:
+                # A # begins a comment where a word would begin: folders may have one in their names.
+                words = shlex.split(_COMMENT.split(line, maxsplit=1)[0])
+            except ValueError as error:
+                hint = "close the quotes; a # after a blank begins a comment, also between quotes"
+                raise ConfigError(f"{source} cannot be read: {str(error).lower()}", hint=hint) from None
+            if words:
+                yield self._line(source, words[0], words[1:])
+
+    def _line(self, source: str, first: str, options: list[str]) -> TablesLine:
+        place = first.removeprefix("!").rstrip("/") or "/"
+        check_url(place, f"the place in {source}")
+        _check_stars(source, place)
+        if first.startswith("!") and options:
+            raise ConfigError(f"{source} leaves tables out, and gives them options", hint="leave the options out")
+        values: dict[str, str] = {}
+        included: list[tuple[str, Mapping[str, str]]] = []
+        for option in options:
+            key, equals, value = option.partition("=")
+            if not equals or not key.strip():
+                # Not shown: it may hold a secret.
+                raise ConfigError(
+                    f"{source} has a word after the place that is not of the form KEY=VALUE",
+                    hint="write one place in a line, and quotes around a place with blanks",
+                )
+            if key.strip() == _INCLUDE:
+                url = beside(self.location, value.strip())
+                check_url(url, f"an include in {source}")
+                if url not in self._properties:
+                    self._properties[url] = read_properties(url)
+                included.append((f"{without_secrets(url)} (in {source})", self._properties[url]))
+            else:
+                values[key.strip()] = value.strip()
+        layers = ((source, values), *included)
+        _check_keys(layers)
+        return TablesLine(source, place, first.startswith("!"), layers)
 
 
-def _line(source: str, first: str, options: list[str], location: str) -> TablesLine:
-    place = first.removeprefix("!").rstrip("/") or "/"
-    check_url(place, f"the place in {source}")
-    _check_stars(source, place)
-    if first.startswith("!") and options:
-        raise ConfigError(f"{source} leaves tables out, and gives them options", hint="leave the options out")
-    values: dict[str, str] = {}
-    included: list[tuple[str, Mapping[str, str]]] = []
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not equals or not key.strip():
-            # Not shown: it may hold a secret.
-            raise ConfigError(
-                f"{source} has a word after the place that is not of the form KEY=VALUE",
-                hint="write one place in a line, and quotes around a place with blanks",
-            )
-        if key.strip() == _INCLUDE:
-            url = beside(location, value.strip())
-            check_url(url, f"an include in {source}")
-            included.append((f"{without_secrets(url)} (in {source})", read_properties(url)))
-        else:
-            values[key.strip()] = value.strip()
-    return TablesLine(source, place, first.startswith("!"), ((source, values), *included))
+def _check_keys(layers: Sequence[Layer]) -> None:
+    for source, values in layers:
+        for name in (name for option in _OF_RUN for name in option.names):
+            if name in values:
+                raise ConfigError(
+                    f"{source} sets {name} for a table, and it counts for the whole run",
+                    hint="give it as a flag, with --hoodie-conf or in a file for --props",
+                )
 
 
 def _check_stars(source: str, place: str) -> None:

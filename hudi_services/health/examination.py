@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from ..archival.archive import archive_plan
 from ..archival.selection import ArchivalSelection, bounds_of_table, select
@@ -13,6 +12,7 @@ from ..clock import parse_instant
 from ..codecs.clean_plan import CleanMetadata
 from ..commit.liveness import age_millis, is_clustering, now_millis
 from ..commit.settings import TransactionSettings
+from ..computed_once import cached_property
 from ..options import Options
 from ..recovery.findings import Decision, Finding, find
 from ..snapshot import Snapshot

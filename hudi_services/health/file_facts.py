@@ -1,11 +1,11 @@
 """The sizes of all file slices of a table, as columns: one look at each partition, of which nothing else is kept."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ..computed_once import cached_property
 from ..file_names import parse_data_file
 from ..snapshot import Snapshot
 

@@ -7,13 +7,13 @@ reader stops short by the size of the checksums and so loses the last records of
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import pyarrow as pa
 
 from ..codecs.cursor import Cursor
 from ..codecs.gzip_stream import gunzip
+from ..computed_once import cached_property
 from ..errors import CorruptFile
 from .hfile_entries import check_large_block, decode_entries
 from .hfile_format import (

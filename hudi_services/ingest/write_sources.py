@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
 
+from ..computed_once import cached_property
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import NothingToDo
 from ..merging.rules import MergeRule

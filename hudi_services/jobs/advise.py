@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ..advising.workload import most_weighty, predicates_of
 from ..bucket_index.signs import has_rings
 from ..clustering.plan import PlannedClustering, PlanRules, build
 from ..clustering.planned_slices import sized_slices
+from ..computed_once import cached_property
 from ..errors import ConfigError, HudiServicesError, NothingToDo
 from ..file_names import new_file_id
 from ..model import FileSlice

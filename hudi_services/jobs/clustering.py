@@ -1,7 +1,6 @@
 """The clustering job: schedule a plan, execute a plan, or both. Mirrors HoodieClusteringJob of Apache Hudi."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..attempts.late_attempts import LateAttempt, late_attempts
@@ -12,6 +11,7 @@ from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint
 from ..commit.liveness import is_reserved
+from ..computed_once import cached_property
 from ..engine import Engine
 from ..errors import NeedsRecovery, NothingToDo
 from ..indexing.advice import rescale_advice

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from ..base_files.new_file import NewFile
 from ..bucket_index.hashing_metadata import mark, store_next
@@ -15,6 +14,7 @@ from ..commit.commit_draft import CommitDraft
 from ..commit.expectations import Expectation, FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.rolling_metadata import RollingMetadata
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..derived_indexes.expression_index.index import ComputedIndex
 from ..metadata.record_index.log_writing import IndexDelta

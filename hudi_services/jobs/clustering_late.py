@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ..attempts.attempt import Attempt
 from ..attempts.late_attempts import delete_staged, take_back, take_back_dead
@@ -19,6 +18,7 @@ from ..commit.liveness import is_reserved, lease_name
 from ..commit.planned_groups import PlannedGroups
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
 from ..model import FileSlice

@@ -1,11 +1,11 @@
 """The compaction job: schedule a plan, execute a plan, or both. Mirrors HoodieCompactor of Apache Hudi."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..codecs.compaction_plan import CompactionPlan, encode_compaction_plan
 from ..compaction.plan import WAITING, CompactionReason, CompactionRules, PlannedCompaction, build, why_not_due
+from ..computed_once import cached_property
 from ..engine import Engine
 from ..errors import NothingToDo
 from ..runs.report import InOut, Report

@@ -3,7 +3,7 @@
 from ..errors import ConfigError
 from ..fleet.discovery import find_tables
 from ..fleet.fleet_run import FleetRun
-from ..fleet.tables_file import read_tables_file
+from ..fleet.tables_file import TablesLine, read_tables_file
 from ..runs.report import Report
 from ..runs.request import FleetRequest
 from ..runs.running import check_engine
@@ -28,5 +28,15 @@ def fleet(request: FleetRequest) -> Report:
             f"there is no table at the places in {request.base_path}",
             hint="a pattern stands for folders with a folder .hoodie in them: end it with ** for any depth",
         )
-    report.warn(f"{one.source}: there is no table at {without_secrets(one.place)}" for one in listed.without_table)
+    report.warn(listed.warnings)
+    report.warn(f"{one.source}: {_nothing_at(one)}" for one in listed.without_table)
     return run.over(listed)
+
+
+def _nothing_at(line: TablesLine) -> str:
+    place = without_secrets(line.place)
+    return (
+        f"no table of the list is at {place}, and none is left out"
+        if line.is_excluded
+        else f"there is no table at {place}"
+    )

@@ -7,7 +7,7 @@ passed on as they are. Row groups that no record touches may be copied instead.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.row_selection import take_table
 from ..base_files.slices import CheckedTables, Segment, StoredRowGroup
 from ..calendars.calendar import FileCalendar
+from ..computed_once import cached_property
 from ..errors import REPORT_IT, CheckFailed, CorruptFile, UnsupportedTable
 from ..model import FileSlice, LogCounts
 from ..parquet.chunk_stats import ColumnStats

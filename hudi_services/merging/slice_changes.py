@@ -6,13 +6,13 @@ records together.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from ..base_files.base_file_slice import BaseFileSlice
+from ..computed_once import cached_property
 from ..errors import NotFound
 from ..log_files.log_blocks import BlockPlace, HeaderKey
 from ..log_files.log_reader import scan_blocks

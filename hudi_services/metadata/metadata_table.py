@@ -8,20 +8,15 @@ latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMe
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base_files.base_file_slices import BaseFileSlices
 from ..base_files.slices import SliceSource
 from ..codecs.avro import AvroSchema
+from ..computed_once import cached_property
 from ..concurrency import at_once
-from ..errors import (
-    ConflictError,
-    NeedsRecovery,
-    NotFound,
-    Outdated,
-    TableNotFound,
-)
+from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
 from ..file_names import parse_log_file
 from ..limits import SMALL_FILE
 from ..model import FileSlice, LogFile

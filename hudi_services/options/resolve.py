@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
@@ -243,8 +244,13 @@ def _looks_like_hudi(key: str) -> bool:
 def _unknown(key: str, source: str) -> str:
     # `key value==` is a key with a blank to Hudi, and its second word may be a secret.
     first, *more = key.split(maxsplit=1)
-    nearest = difflib.get_close_matches(first, KNOWN.whole, n=1, cutoff=0.0)
     shown = without_secrets(first)
     if more:
         return f"{shown} … (from {source}) is not a key that is known: there is a blank before the first = of its line"
-    return f"{shown} (from {source}) is not a key that is known, the nearest one is {nearest[0]}"
+    return f"{shown} (from {source}) is not a key that is known, the nearest one is {_nearest(first)}"
+
+
+@lru_cache
+def _nearest(key: str) -> str:
+    # It takes a tenth of a second, and runs over many tables read the same options for each.
+    return difflib.get_close_matches(key, KNOWN.whole, n=1, cutoff=0.0)[0]

@@ -6,8 +6,8 @@ Sources: AbstractTableFileSystemView, BaseRollbackActionExecutor of Apache Hudi.
 """
 
 from collections.abc import Collection
-from functools import cached_property
 
+from ..computed_once import cached_property
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_log_file
 from ..model import DataFile, LogFile

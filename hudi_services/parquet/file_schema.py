@@ -18,7 +18,7 @@ Source: apache/parquet-format LogicalTypes.md.
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
+from ..computed_once import cached_property
 from ..errors import CorruptFile, UnsupportedTable
 from ..schema.column_type import decimal_width
 from .footer import Footer, Physical

@@ -21,12 +21,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from threading import Lock
 from typing import Any, TypeVar
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
+from ..computed_once import cached_property
 from ..errors import CorruptFile, NotFound
 from ..small_files import FileRanges
 from ..storage import FileReads, Storage

@@ -8,10 +8,11 @@ Source: InternalSchemaMerger of Apache Hudi.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import pyarrow as pa
 
+from ..computed_once import cached_property
 from ..errors import UnsupportedTable
 from ..schema.column_type import Column, ColumnType, Kind
 from ..schema.schema_history import SchemaHistory, SchemaVersion

@@ -5,7 +5,6 @@ once for each row of the old files, what came out once for each row that is read
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from ..base_files.new_file import NewFile
 from ..base_files.page_copy import needs_recoding
 from ..base_files.slices import RECORD_KEY, Segment, SliceReader, StoredRowGroup
 from ..calendars.calendar import have_two_calendars
+from ..computed_once import cached_property
 from ..errors import REPORT_IT, CheckFailed
 from ..file_names import new_file_id
 from ..model import LogCounts

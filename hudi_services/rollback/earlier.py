@@ -6,8 +6,8 @@ only on whether a file is listed.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..computed_once import cached_property
 from ..metadata.metadata_table import MetadataLister
 from ..model import FileSlice
 from ..snapshot import Snapshot

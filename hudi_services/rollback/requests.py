@@ -16,12 +16,12 @@ Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtil
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ..bucket_index.kept_rings import refuse_rollback
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.rollback_plan import PartitionRollback
 from ..commit.markers import Marker, marker_folder, read_markers
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import CorruptFile
 from ..file_names import parse_base_file, parse_data_file, parse_log_file

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Generic, TypeVar
 
 from ..commit.settings import TransactionSettings, transaction_settings
+from ..computed_once import cached_property
 from ..engine import Engine
 from ..indexing.derived import DerivedIndexes
 from ..options import Options

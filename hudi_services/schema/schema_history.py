@@ -13,12 +13,13 @@ Source: InternalSchema, SerDeHelper, InternalSchemaCache of Apache Hudi 0.15.0 t
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count, pairwise
 from typing import Any
 
 from ..codecs.avro_schema_check import check_json_depth
 from ..codecs.json_text import parse_json
+from ..computed_once import cached_property
 from ..errors import CorruptFile, UnsupportedTable
 from .avro_schema import record_schema, with_fields
 from .column_type import Column, ColumnType, Kind

@@ -6,11 +6,11 @@ Hudi writes it as an Avro record. The meta columns are those of base files: comm
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from ..codecs.avro_schema_check import check_json_depth
 from ..codecs.json_text import parse_json
+from ..computed_once import cached_property
 from ..errors import CorruptFile
 from .avro_type import avro_columns, avro_type_of
 from .column_type import Column, ColumnType

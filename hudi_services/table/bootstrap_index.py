@@ -13,11 +13,11 @@ Source: HFileBootstrapIndex, AbstractTableFileSystemView.addBootstrapBaseFileIfP
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..codecs import avro
+from ..computed_once import cached_property
 from ..errors import CorruptFile
 from ..model import BOOTSTRAP_INSTANT, SourceFile, path_in
 from ..paths import TABLE_FOLDER

@@ -9,7 +9,6 @@ with doubts of its own: the view, the check of the newest files, orphan files, t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 from ..codecs.clean_plan import CleanerPlan
@@ -17,6 +16,7 @@ from ..codecs.clustering_plan import SliceInfo
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.compaction_plan import CompactionOperation
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
 from ..file_names import parse_data_file

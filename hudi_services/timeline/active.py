@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_re
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
+from ..computed_once import cached_property
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..file_cache import shared_cache

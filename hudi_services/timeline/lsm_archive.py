@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..codecs.json_text import parse_json
+from ..computed_once import cached_property
 from ..errors import CorruptFile, NotFound
 from ..file_cache import shared_cache
 from ..limits import LARGEST_LOG, SMALL_FILE

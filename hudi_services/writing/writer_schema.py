@@ -8,12 +8,12 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..base_files.slices import RECORD_KEY
+from ..computed_once import cached_property
 from ..errors import ConfigError
 from ..parquet.file_schema import REQUIRED, FileSchema, node
 from ..parquet.nested_nulls import has_required, refuse_nulls, relaxed, with_required

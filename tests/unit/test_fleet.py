@@ -1,5 +1,6 @@
 """`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
 
+import importlib
 import json
 import os
 import random
@@ -20,8 +21,9 @@ from typing import Any
 
 import pytest
 
+import hudi_services
 from hudi_services.cli.app import run
-from hudi_services.errors import ConfigError
+from hudi_services.errors import ConfigError, PermissionDenied
 from hudi_services.fleet.budget import Budget
 from hudi_services.fleet.discovery import find_tables
 from hudi_services.fleet.places import Places
@@ -31,7 +33,7 @@ from hudi_services.jobs import fleet
 from hudi_services.jobs.services import job_of
 from hudi_services.options import resolve
 from hudi_services.request_pace import Pace
-from hudi_services.runs import opening
+from hudi_services.runs import config_files, opening
 from hudi_services.runs.report import Report, RunState
 from hudi_services.runs.report_rows import FleetServiceRow, FleetTableRow
 from hudi_services.runs.request import (
@@ -44,12 +46,14 @@ from hudi_services.runs.request import (
 )
 from hudi_services.runs.retries import run_with_retries
 from hudi_services.storage import Storage
+from hudi_services.stores.local import LocalStorage
 
 from ..interop.pristine import Pristine
 from ..servers.bucket import upload
 from ..servers.started import Servers
 from .fleets import DUE, KINDS, Seeds, make, rows_of
 from .tables import digest, open_local
+from .test_true_ranges import made, narrow
 
 pytestmark = pytest.mark.threads
 _EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -125,6 +129,7 @@ def test_the_lines_of_a_list(tmp_path: Path) -> None:
         ("s3://key:secret@lake/a", "holds a user name or password"),
         ("/data/a include=none.props", "none.props does not exist"),
         ("/data/a hoodie.clean.commits.retained=many", "hoodie.clean.commits.retained=many (from"),
+        ("/data/a hudi.services.fleet.max.bytes=1g", ":1 sets hudi.services.fleet.max.bytes for a table"),
         ("!/data/a", "lists no table"),
         ("/nowhere/*", "there is no table at the places in"),
     ],
@@ -181,6 +186,68 @@ def test_links_and_places_that_are_written_twice(tmp_path: Path, seeds: Seeds) -
     assert [one.url for one in found.tables] == [f"file://{path}"]
     assert found.tables[0].options.texts() == {"hoodie.clean.commits.retained": "5"}
     assert [one.place for one in found.without_table] == ["/nowhere/*"]
+
+
+def test_a_list_that_an_editor_of_windows_wrote(tmp_path: Path) -> None:
+    file = tmp_path / "tables.txt"
+    file.write_bytes(b"\xef\xbb\xbf# tables\r\n/data/a\t# by night\r\n\t#\r\n\r\n/data/b#1\tx=y#z\r\n")
+    first, second = read_tables_file(str(file))
+    assert (first.place, second.place) == ("/data/a", "/data/b#1") and dict(second.layers[0][1]) == {"x": "y#z"}
+    file.write_bytes(b"\xef\xbb\xbf/data/a\r\n")
+    assert [one.place for one in read_tables_file(str(file))] == ["/data/a"]
+
+
+def test_what_is_left_out_may_be_written_in_another_way(tmp_path: Path, seeds: Seeds) -> None:
+    for name in ("a", "b", "c", "raw/d"):
+        seeds.copy("plain", tmp_path / "lake" / name)
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    lines = [f"{tmp_path}/link/**", f"!file://{tmp_path}/lake/a", f"!{tmp_path}/lake/../lake/b/", "!/lake/c"]
+    found = find_tables(read_tables_file(listed(tmp_path, *lines, f"!file://{tmp_path}/lake/r*/*")), resolve([]).below)
+    assert [one.url for one in found.tables] == [f"{tmp_path}/link/c"]
+    # Who mistypes what is left out is told.
+    assert [one.source.rpartition(":")[2] for one in found.without_table] == ["4"]
+    lines = ["s3a://lake/a%20b", "s3://lake/a%20b", "s3a://lake/c/d", "!s3://lake/c/*", "s3a://lake/c/d/e"]
+    found = find_tables(read_tables_file(listed(tmp_path, *lines)), resolve([]).below)
+    assert [one.url for one in found.tables] == ["s3a://lake/a%20b", "s3a://lake/c/d/e"]
+
+
+def test_a_folder_that_cannot_be_listed_hides_no_other(
+    tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "closed/b", "c/d"):
+        seeds.copy("plain", tmp_path / "lake" / name)
+    list_dir = LocalStorage.list_dir
+
+    def closed(storage: LocalStorage, path: str) -> Any:
+        if "/closed" in storage.full_path(path):
+            raise PermissionDenied("no")
+        return list_dir(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "list_dir", closed)
+    for pattern, names in (("**", ["a", "c/d"]), ("*/*", ["c/d"])):
+        lines = [f"{tmp_path}/lake/{pattern}"]
+        found = find_tables(read_tables_file(listed(tmp_path, *lines)), resolve([]).below)
+        assert [one.url for one in found.tables] == [f"{tmp_path}/lake/{name}" for name in names]
+        assert [line.place for line, _ in found.failed] == [f"{tmp_path}/lake/closed"]
+        lines.append(f"!{tmp_path}/lake/closed")
+        found = find_tables(read_tables_file(listed(tmp_path, *lines)), resolve([]).below)
+        assert not found.failed and not found.without_table and len(found.tables) == len(names)
+
+
+def test_options_of_many_lines_are_read_once_and_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raw.props").write_text("hoodie.cleen.x=1\nhoodie.clean.commits.retained=7\n")
+    lines = [f"/none/{number} include=raw.props hoodie.kleen.y=2" for number in range(1000)]
+    texts, text_at = list[str](), config_files.text_at
+    monkeypatch.setattr(config_files, "text_at", lambda *given: (texts.append(given[0]), text_at(*given))[1])
+    read = read_tables_file(listed(tmp_path, *lines))
+    assert texts == [str(tmp_path / "raw.props")]
+    began = time.monotonic()
+    found = find_tables(read, resolve([("--hoodie-conf", {"hoodie.kleen.z": "3"})]).below)
+    # Looking for the nearest key again and again took two minutes.
+    assert time.monotonic() - began < 20 and len(found.tables) == 1000
+    assert len(found.warnings) == 2
+    for warning, key in zip(found.warnings, ("hoodie.kleen.y", "hoodie.cleen.x"), strict=True):
+        assert warning.startswith(f"{key} (from ") and warning.endswith("; so in 999 other lines")
 
 
 # The limits
@@ -325,6 +392,50 @@ def test_an_interrupt_ends_all_work() -> None:
     assert ended == ["released"] * 3
 
 
+def test_an_interrupt_reaches_who_starts_threads() -> None:
+    """Until Python 3.12 it would reach the new thread, and who started that one would wait for ever."""
+    for _ in range(5):
+        ended = list[int]()
+
+        def work(turn: int, ended: list[int] = ended) -> None:
+            try:
+                while True:
+                    threading.Thread(target=str).start()
+                    time.sleep(0.001)
+            except KeyboardInterrupt:
+                ended.append(turn)
+                raise
+
+        places = Places[int](work, lambda turn: turn, 4, limit=60)
+        threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            places.run(range(4), leaves_slow=False)
+        assert sorted(ended) == [*range(4)] and time.monotonic() - began < 10
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python ignores exceptions in the callbacks of the locks of modules: the thread would go on."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imported_slowly.py").write_text("import time\nfor _ in range(100):\n    time.sleep(0.005)\n")
+    said = list[str]()
+
+    def work(turn: int) -> None:
+        importlib.import_module("imported_slowly")
+        said.append("imported")
+        try:
+            time.sleep(5)
+        except KeyboardInterrupt:
+            said.append("interrupted")
+            raise
+
+    threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        Places[int](work, lambda turn: turn, 1, limit=60).run([1], leaves_slow=False)
+    assert said[:1] == ["imported"]
+    sys.modules.pop("imported_slowly")
+
+
 # What is due
 
 _SERVICES: dict[str, Callable[..., Request]] = {
@@ -463,6 +574,48 @@ def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
     assert not any(row.cost_bytes for row in over(tables).shown(FleetServiceRow))
 
 
+_HANGS = """
+import sys, threading
+from hudi_services.cli.app import main
+from hudi_services.runs import opening
+
+class Hangs:
+    asked = 0
+
+    def __init__(self, storage):
+        self.storage = storage
+
+    def __getattr__(self, name):
+        if name.startswith(("list", "read", "head")):
+            Hangs.asked += 1
+            if Hangs.asked >= after:
+                threading.Event().wait()
+        return getattr(self.storage, name)
+
+hanging, after = sys.argv.pop(1), int(sys.argv.pop(1))
+opened = opening.open_storage
+opening.open_storage = lambda url: Hangs(opened(url)) if url == hanging else opened(url)
+main()
+"""
+
+
+@pytest.mark.parametrize("after", [1, 10, 20])
+def test_a_storage_that_never_answers_keeps_neither_others_nor_the_process(
+    after: int, tmp_path: Path, seeds: Seeds
+) -> None:
+    """Wherever in a look it stops: no lock is shared with other tables, and no thread is waited for."""
+    paths = fleet_of(tmp_path, seeds, "cow", "mor", "plain", "cow")
+    results = tmp_path / "results.jsonl"
+    flags = [listed(tmp_path, f"{tmp_path}/lake/*"), "--table-time", "3s", "--results", str(results), *_words()]
+    command = [sys.executable, "-c", _HANGS, str(paths[0]), str(after), "fleet", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7 and "4 tables: 1 slow, 3 due" in done.stderr, done.stderr
+    assert {name: line["state"] for name, line in lines_of(results).items()} == {
+        "cow0": "slow",
+        **dict.fromkeys(("mor1", "plain2", "cow3"), "due"),
+    }
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 9))])
 def test_services_run_by_their_gain_within_the_budget(seed: int, tmp_path: Path, seeds: Seeds) -> None:
     """Random fleets and budgets: what clusterings and compactions read is within it, and the first ones had it."""
@@ -578,6 +731,83 @@ def test_a_second_run_does_not_write_the_same_results(tmp_path: Path, capsys: py
     assert run(["fleet", listed(tmp_path, "/none"), "--results", str(results), "--resume"]) == 7
     assert [json.loads(line)["state"] for line in results.read_text().splitlines()] == ["failed"]
     assert run(["fleet", listed(tmp_path, "/none"), "--resume"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("/dev/full", "is a pipe or a device"),
+        ("fifo", "is a pipe or a device"),
+        ("binary", "was not written by fleet"),
+        ("report", "--report and --results name one file"),
+    ],
+)
+def test_files_that_cannot_have_results(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "link").symlink_to(tmp_path / "report")
+    file = str(tmp_path / name)
+    assert run(["fleet", listed(tmp_path, "/none"), "--results", file, "--report", str(tmp_path / "link")]) == 2
+    assert said in capsys.readouterr().err
+    assert (tmp_path / "binary").read_bytes() == b"\xff\xfe"
+
+
+def test_a_full_disk_costs_the_results_alone(tmp_path: Path) -> None:
+    """The report of a run is told, and its results can be gone on from."""
+    results = tmp_path / "results.jsonl"
+    tables = listed(tmp_path, *(f"/none/{number}" for number in range(40)))
+    command = [sys.executable, "-m", "hudi_services", "fleet", tables, "--results", str(results), "--resume"]
+    for blocks in (4, 8):
+        limited = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "", *command]
+        done = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 7 and "40 tables: 40 failed; " in done.stderr, done.stderr
+        assert "results.jsonl could not be written: File too large" in done.stderr
+        lines = lines_of(results)
+        assert 2 <= len(lines) < 40 and results.stat().st_size <= blocks * 1024
+
+
+def test_a_look_is_written_when_it_has_ended(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = fleet_of(tmp_path, seeds, "cow", "plain")
+    ends, opened, results = threading.Event(), opening.open_storage, tmp_path / "results.jsonl"
+    monkeypatch.setattr(
+        opening, "open_storage", lambda url: _Slow(opened(url), ends) if url == str(paths[0]) else opened(url)
+    )
+    tables = listed(tmp_path, *map(str, paths))
+    look = threading.Thread(target=over, args=(tables,), kwargs={"results": str(results)})
+    look.start()
+    deadline = time.monotonic() + 30
+    while not (results.exists() and lines_of(results)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert look.is_alive() and {*lines_of(results)} == {"plain1"}
+    ends.set()
+    look.join(30)
+    assert {name: line["state"] for name, line in lines_of(results).items()} == {"cow0": "due", "plain1": "due"}
+
+
+def test_what_was_mended_is_told_as_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, results = tmp_path / "rides", tmp_path / "results.jsonl"
+    made(path, 9, "COPY_ON_WRITE")
+    narrow(path)
+    tables = listed(tmp_path, str(path))
+    assert run(["fleet", tables]) == 5 and "with --apply" not in capsys.readouterr().out
+    options = {"hudi.services.fleet.services": "validate,clean", "hoodie.clean.commits.retained": "1"}
+    report = over(tables, apply=True, options=options, results=str(results))
+    assert report.exit_code == 0
+    assert [row.service for row in report.shown(FleetServiceRow)] == ["validate", "clean"]
+    (line,) = lines_of(results).values()
+    assert line["findings"]["critical"] == 0 and line["state"] == "done"
+    assert [one["command"] for one in line["services"]] == ["validate", "clean"]
+    assert [one["command"] for one in line["due"]] == ["validate", "clean"]
+
+
+def test_nothing_due_is_idle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hudi_services.create(str(tmp_path / "new"), record_key="k")
+    tables = listed(tmp_path, str(tmp_path / "new"))
+    for apply in ((), ("--apply", "--engine", "local")):
+        assert run(["fleet", tables, "--fail-if-idle", *apply]) == 3
+        assert "with --apply" not in capsys.readouterr().out
 
 
 def test_the_example_for_cron(tmp_path: Path, seeds: Seeds) -> None:

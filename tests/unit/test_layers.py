@@ -28,6 +28,7 @@ ROWS = [
         "process",
         "paths",
         "units",
+        "computed_once",
         "concurrency",
         "recent",
         "temporary_files",

@@ -24,8 +24,8 @@ file is lost.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from ...computed_once import cached_property
 from ...errors import NotFound
 from ...file_names import PARTITION_METAFILE, instant_in
 from ...limits import SMALL_FILE

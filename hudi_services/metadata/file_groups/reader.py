@@ -6,13 +6,13 @@ records that the layers hold under one key are merged as `records.model.Stored` 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import merge
 from itertools import chain, groupby
 from operator import itemgetter
 
 from ...codecs.avro import AvroSchema, parse_schema
 from ...codecs.hashing import file_group_index
+from ...computed_once import cached_property
 from ...errors import CorruptFile
 from ...hfile.hfile_reader import HFileReader
 from ...log_files.delete_records import delete_block_keys

@@ -13,8 +13,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from ...computed_once import cached_property
 from ...errors import UnsupportedTable
 from ...model import FileSlice
 from ...paths import ESCAPES
