@@ -7,6 +7,7 @@ it: by the least and greatest value and the null count (DataSkippingUtils of Apa
 """
 
 import enum
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from .column_values import next_text
 
+_PREFIX = re.compile(r"\blike\s+'[^'%_]+%'|\bStartsWith\(", re.IGNORECASE)
 Chances: TypeAlias = npt.NDArray[np.float64]
 """A probability for each of some files."""
 
@@ -72,6 +74,11 @@ class Predicate:
     text: str
     weight: float
     condition: Condition
+
+    @property
+    def searches_prefix(self) -> bool:
+        """Whether a part asks for texts that begin with another one, as SQL or a filter of Spark's plans writes it."""
+        return _PREFIX.search(self.text) is not None
 
     @property
     def unknown(self) -> list[str]:

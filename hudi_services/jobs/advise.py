@@ -34,7 +34,7 @@ from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import are_buckets
 from ..table.view import FileGroupId
-from ..units import size_text
+from ..units import counted, size_text
 from .clustering_tasks import rewrite_tasks
 
 _LEAST_TARGET = 32 << 20
@@ -319,6 +319,16 @@ class _Advice:
         if unknown:
             first = next(part for one in self.predicates for part in one.unknown)
             report.warn([f"statistics cannot decide {unknown} parts of the predicates, such as: {first}"])
+        prefixes = [one for one in self.predicates if one.searches_prefix]
+        if prefixes:
+            report.warn(
+                [
+                    f"Hudi 1.x misses rows of {counted(len(prefixes), 'predicate')} when it skips files by statistics, "
+                    f"such as of {prefixes[0].text}: for LIKE 'abc%' it leaves files out whose least value is longer "
+                    "than abc (https://github.com/apache/hudi/issues/18791); a range has all rows, as x >= 'abc' AND "
+                    "x < 'abd'"
+                ]
+            )
         if self.reader.from_footers:
             counts = ", ".join(f"{name} ({files:,} files)" for name, files in sorted(self.reader.from_footers.items()))
             index = "column_stats" if table.metadata is not None else "files,column_stats"

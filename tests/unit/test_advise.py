@@ -18,7 +18,7 @@ from hudi_services.advising import event_log, sampled_groups
 from hudi_services.advising.column_values import FileRange, coded
 from hudi_services.advising.earlier_clusterings import earlier_clusterings
 from hudi_services.advising.file_ranges import RangedSlice, SliceRanges, chances_by_ranges
-from hudi_services.advising.predicates import AllOf, Predicate, Unknown
+from hudi_services.advising.predicates import AllOf, Predicate, Unknown, begins_with, equal
 from hudi_services.advising.seen_rows import chances_of_files
 from hudi_services.advising.sql_clauses import NamedColumns, clause_condition
 from hudi_services.cli.app import run
@@ -462,3 +462,14 @@ def test_no_layout_helps_a_table_whose_rows_are_in_buckets(tmp_path: Path) -> No
 def test_predicates_and_a_log_exclude_each_other(small: Path) -> None:
     with pytest.raises(hudi_services.ConfigError, match="exclude each other"):
         hudi_services.open(small).advise(["n = 3"], event_log="log.zstd")
+
+
+def test_hudi_misses_rows_of_texts_that_begin_with_another(small: Path) -> None:
+    """findings/hudi_like_hides_rows.sh shows it with real Hudi."""
+    advice = hudi_services.open(small).advise(
+        ["id LIKE 'ab%'", "id >= 'ab' AND id < 'ac'", "id like '%ab'", "id = 'a%'"]
+    )
+    (warning,) = [one for one in advice.warnings if "misses rows" in one]
+    assert "of 1 predicate " in warning and "such as of id LIKE 'ab%'" in warning
+    of_log = Predicate("StartsWith(id,ab)", 1, begins_with("id", "ab"))
+    assert of_log.searches_prefix and not Predicate("id = 'like x%'", 1, equal("id", "x")).searches_prefix
