@@ -4,7 +4,8 @@
 #        value is longer, as oslo, is skipped: its rows are missing, without an error. Files with narrow ranges, as after a
 #        sort, lose more. The same as a range (city >= 'os' AND city < 'ot') finds all rows.
 # Seen:  Hudi 1.2.0, Spark 3.5.9, plain SQL with its defaults, on 2026-11-29: ids [3] of [1, 2, 3]. 1.0.2 does the same.
-# Who:   anyone who filters a text column by a prefix in Spark; 0.15.0 has all rows.
+# Who:   anyone who filters a text column by a prefix in Spark. 0.15.0 has all rows by its defaults, and misses the same
+#        where it skips files (statistics of columns, and hoodie.metadata.enable=true for the reader).
 # Source: DataSkippingUtils, the case of StartsWith; https://github.com/apache/hudi/issues/18791 is open.
 set -eu
 folder=$(mktemp -d)

@@ -21,6 +21,8 @@ class Budget:
 
     most_bytes: int | None
     most_seconds: float | None
+    patience: float = float("inf")
+    """Seconds after which nobody waits any more for what others may give back: they may never end."""
     clock: Callable[[], float] = time.monotonic
     used: int = 0
     _began: float = field(init=False)
@@ -37,8 +39,9 @@ class Budget:
         Where less is left, this waits for those who may give some back.
         """
         size = max(1, size)
+        ends = self.clock() + self.patience
         with self._settled:
-            while self._left < size and self._reserved and not self.is_late:
+            while self._left < size and self._reserved and not self.is_late and self.clock() < ends:
                 # An interrupt reaches a thread between two waits.
                 self._settled.wait(_LOOK_SECONDS)
             given = min(size, self._left)

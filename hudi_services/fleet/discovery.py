@@ -171,7 +171,7 @@ def _below(storage: Storage, root: str, folder: str, depth: int) -> list[_Found]
         inner = storage.list_dir(folder)[1]
     except SymbolicLink:
         return []
-    if depth and TABLE_FOLDER in map(bare_name, inner):
+    if depth and TABLE_FOLDER in map(bare_name, inner) and storage.list_dir(f"{folder}/{TABLE_FOLDER}")[0]:
         return [f"{root}{_written(root, folder)}"]
     inner = [path for path in inner if not bare_name(path).startswith((".", "_"))]
     if inner and depth == _DEEPEST:

@@ -33,7 +33,7 @@ def engines_of(request: FleetRequest, at_once: int, tables: Callable[[], int]) -
     if not tables():
         yield FleetEngines(lambda table: nullcontext())
     elif is_local(request):
-        with _local(request, at_once, tables) as engines:
+        with _local(at_once, tables) as engines:
             yield engines
     else:
         with _spark(request) as engines:
@@ -41,18 +41,18 @@ def engines_of(request: FleetRequest, at_once: int, tables: Callable[[], int]) -
 
 
 @contextmanager
-def _local(request: FleetRequest, at_once: int, tables: Callable[[], int]) -> Iterator[FleetEngines]:
+def _local(at_once: int, tables: Callable[[], int]) -> Iterator[FleetEngines]:
     # Imported here: Spark's engine needs no processes.
     from ..processes.process_engine import ProcessEngine
 
-    cores, most = usable_cores(), request.options[file_keys.MAX_PARALLELISM]
+    cores = usable_cores()
     idle = defaultdict[int, SimpleQueue[ProcessEngine]](SimpleQueue)
     with ExitStack() as ends:
 
         @contextmanager
         def lent(table: FleetTable) -> Iterator[Engine]:
             share = max(1, cores // min(at_once, max(1, tables())))
-            share = min(share, most or share)
+            share = min(share, table.listed.options[file_keys.MAX_PARALLELISM] or share)
             try:
                 engine = idle[share].get_nowait()
             except Empty:

@@ -65,7 +65,7 @@ class FleetRun:
 
     def __post_init__(self) -> None:
         self.rules = self.request.options.of(FleetRules)
-        self.budget = Budget(self.rules.most_bytes, self.rules.most_seconds)
+        self.budget = Budget(self.rules.most_bytes, self.rules.most_seconds, self.rules.table_seconds)
 
     def over(self, listed: ListedTables) -> Report:
         """Look at the tables, do what is due, and end the report.

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..computed_once import cached_property
 from ..errors import ConfigError
-from ..options import Layer, Option, fleet_keys
+from ..options import Layer, Option, file_keys, fleet_keys
 from ..runs.config_files import beside, read_properties, text_at
 from ..urls import check_url, without_secrets
 
@@ -26,6 +26,7 @@ ANY_DEPTH = "**"
 _INCLUDE = "include"
 _COMMENT = re.compile(r"(?:^|(?<=\s))#")
 _OF_RUN: tuple[Option[Any], ...] = (
+    file_keys.ENGINE,
     fleet_keys.AT_ONCE,
     fleet_keys.MOST_BYTES,
     fleet_keys.REQUESTS_PER_SECOND,

@@ -286,7 +286,11 @@ def test_what_is_reserved_never_passes_the_budget() -> None:
     threading.Timer(0.2, lambda: budget.settle(90, 30)).start()
     assert budget.reserve(50) == 50
     budget.settle(50, 70)
-    assert budget.reserve(1) is None and budget.why_none == "the budget of 100 bytes is used up"
+    assert budget.reserve(1) is None and Budget(9, None, patience=0.1).reserve(9) == 9
+    # One that never ends keeps nobody for longer than that.
+    hung = Budget(9, None, patience=0.1)
+    assert (hung.reserve(7), hung.reserve(7), hung.reserve(7)) == (7, 2, None)
+    assert budget.why_none == "the budget of 100 bytes is used up"
 
 
 def test_time_is_over_at_the_limit() -> None:
