@@ -32,6 +32,7 @@ from .ranking import TableTurn, ranked
 from .results import ResultsFile
 from .table_turns import TableTurns
 
+_TABLE_SECONDS = 900
 _WRONG = (FleetState.FAILED, FleetState.SLOW, FleetState.BUSY)
 
 
@@ -43,7 +44,7 @@ class FleetRules:
     at_once: int = value_of(fleet_keys.AT_ONCE)
     most_bytes: int | None = value_of(fleet_keys.MOST_BYTES)
     requests_per_second: int | None = value_of(fleet_keys.REQUESTS_PER_SECOND)
-    table_seconds: int = value_of(fleet_keys.TABLE_TIME)
+    table_seconds: int = value_of(fleet_keys.TABLE_TIME, lambda given: given or _TABLE_SECONDS)
     most_seconds: int | None = value_of(file_keys.TIME_LIMIT)
 
 

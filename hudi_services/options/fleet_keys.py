@@ -54,9 +54,10 @@ REQUESTS_PER_SECOND: Option[int | None] = FLEET(
     "How many requests a second `fleet` makes of stores, with all its tasks; when not set, no limit.",
     parse=integer(1, 1_000_000),
 )
-TABLE_TIME: Option[int] = FLEET(
+TABLE_TIME: Option[int | None] = FLEET(
     "hudi.services.fleet.table.time",
-    900,
-    "How long one table may keep others waiting, for example 15m: then `fleet` begins the next table beside it.",
+    None,
+    "How long one table may keep others waiting, for example 30m: then `fleet` begins the next table beside it. When not "
+    "set, 15m.",
     parse=seconds,
 )

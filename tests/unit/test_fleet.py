@@ -1,5 +1,6 @@
 """`fleet`: the list of tables, what is due on them, the limits of a run, and a run over tables of every kind."""
 
+import gc
 import importlib
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,17 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
     for kind in KINDS:
         make(folder, kind)
     return Seeds(folder)
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt in this thread, and not in a callback of the garbage collector, as hypothesis has
+    one: what is raised there is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()
+    yield
+    gc.enable()
+    signal.signal(signal.SIGINT, before)
 
 
 def listed(folder: Path, *lines: str) -> str:
@@ -378,6 +390,7 @@ def test_too_many_slow_turns_leave_the_rest() -> None:
     ends.set()
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_all_work() -> None:
     ended = list[str]()
 
@@ -396,6 +409,7 @@ def test_an_interrupt_ends_all_work() -> None:
     assert ended == ["released"] * 3
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_reaches_who_starts_threads() -> None:
     """Until Python 3.12 it would reach the new thread, and who started that one would wait for ever."""
     for _ in range(5):
@@ -412,12 +426,12 @@ def test_an_interrupt_reaches_who_starts_threads() -> None:
 
         places = Places[int](work, lambda turn: turn, 4, limit=60)
         threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
-        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             places.run(range(4), leaves_slow=False)
-        assert sorted(ended) == [*range(4)] and time.monotonic() - began < 10
+        assert sorted(ended) == [*range(4)]
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python ignores exceptions in the callbacks of the locks of modules: the thread would go on."""
     monkeypatch.syspath_prepend(tmp_path)
