@@ -57,7 +57,7 @@ REQUESTS_PER_SECOND: Option[int | None] = FLEET(
 TABLE_TIME: Option[int | None] = FLEET(
     "hudi.services.fleet.table.time",
     None,
-    "How long one table may keep others waiting, for example 30m: then `fleet` begins the next table beside it. When not "
-    "set, 15m.",
+    "How long one table may keep others waiting, for example 30m: then `fleet` begins the next table beside it. When "
+    "not set, 15m.",
     parse=seconds,
 )
