@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -97,6 +97,10 @@ def expected(document: dict[str, Any]) -> Values:
             add("seconds", seconds, phase=phase)
     add("conflicts", document["exit_code"] == 4)
     add("dropped_groups", len(document["tables"].get("dropped_groups", ())))
+    for name, rows in (("tables", "tables"), ("fleet_services", "services")):
+        if document["service"] == "fleet":
+            for state, number in Counter(row["state"] for row in document["tables"][rows]).items():
+                add(name, number, state=state)
     add("warnings", len(document["warnings"]))
     return found
 
@@ -125,6 +129,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, dict[
     clicks = create(logs, table_type="MERGE_ON_READ")
     for _ in range(2):
         clicks.upsert(pa.table(NEW_ROWS))
+    tables = folder / "tables.json"
+    tables.write_text(f"{logs}\n{folder}/nowhere\n")
     lines = {
         "doctor": ["doctor", *LONG_QUERY],
         "doctor of logs": ["doctor", "--base-path", str(logs)],
@@ -134,11 +140,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, dict[
         "clean": ["clean"],
         "failed": ["execute", "--instant-time", "20200101000000000"],
         "nowhere": ["clean", "--base-path", str(folder / "nowhere")],
+        "fleet": ["fleet", str(tables), "--hoodie-conf", "hoodie.compact.inline.max.delta.commits=1"],
     }
     found = {}
     for name, line in lines.items():
         text, report = folder / f"{name}.prom", folder / f"{name}.json"
-        place = [] if "--base-path" in line else ["--base-path", str(table)]
+        place = [] if "--base-path" in line or line[0] == "fleet" else ["--base-path", str(table)]
         code = run([*line, *place, "--metrics", str(text), "--report", str(report)])
         found[name] = code, json.loads(report.read_text()), parsed(text.read_text())
     assert not [one.name for one in folder.iterdir() if one.is_file() and one.suffix not in (".prom", ".json")]
@@ -151,13 +158,14 @@ Runs = dict[str, tuple[int, dict[str, Any], Values]]
 def test_the_file_says_what_the_report_says(runs: Runs) -> None:
     """Every number of the report, and no other one."""
     assert {name: code for name, (code, *_) in runs.items()} == {
-        "doctor": 5, "doctor of logs": 0, "plan": 0, "schedule": 0, "execute": 0, "clean": 0, "failed": 2, "nowhere": 2
+        "doctor": 5, "doctor of logs": 0, "plan": 0, "schedule": 0, "execute": 0, "clean": 0, "failed": 2, "nowhere": 2,
+        "fleet": 7,
     }  # fmt: skip
     for name, (_, document, values) in runs.items():
         told = without_times(of_runs(values))
         assert told == expected(document), name
         succeeded = [one for one in values if one[0] == LAST_SUCCESS]
-        assert bool(succeeded) == (document["exit_code"] not in (1, 2, 4)), name
+        assert bool(succeeded) == (document["exit_code"] not in (1, 2, 4, 7)), name
         assert abs(value(values, f"{OF_RUN}run_timestamp_seconds") - time.time()) < 600
         assert any(one[0].startswith(OF_TABLE) for one in values) == name.startswith("doctor")
     document, values = runs["execute"][1:]
