@@ -95,9 +95,9 @@ def _compact(seen: Examination) -> Iterator[DueService]:
     waiting = [one for one in _waiting(seen) if one.action is Action.COMPACTION]
     for instant in waiting:
         plan = table.timeline.read_compaction_plan(instant)
-        sizes = _Sizes(seen)
-        cost = sum(sizes.of(one.partition, one.names) for one in plan.operations)
-        logs = sum(sizes.of(one.partition, one.log_files) for one in plan.operations)
+        table.view.load(sorted({one.partition for one in plan.operations}))
+        cost = sum(_size(seen, one.partition, one.names) for one in plan.operations)
+        logs = sum(_size(seen, one.partition, one.log_files) for one in plan.operations)
         count = sum(len(one.log_files) for one in plan.operations)
         why = f"the plan {instant.ts} waits for its execution"
         yield DueService("compact", why, logs + count * OPEN_COST, cost, instant.ts)
@@ -149,17 +149,10 @@ def _waiting(seen: Examination) -> list[Instant]:
     return [one.instant for one in seen.pending if one.instant.ts in late]
 
 
-@dataclass(slots=True)
-class _Sizes:
-    """The sizes of files by partition and name, as the table lists them; 0 for a file that is not there."""
-
-    seen: Examination
-
-    def of(self, partition: str, names: Collection[str]) -> int:
-        view = self.seen.table.view
-        view.load([partition])
-        sizes = view.sizes(partition)
-        return sum(sizes.get(name, 0) for name in names)
+def _size(seen: Examination, partition: str, names: Collection[str]) -> int:
+    """The bytes of files of a partition, as the table lists them; 0 for a file that is not there."""
+    sizes = seen.table.view.sizes(partition)
+    return sum(sizes.get(name, 0) for name in names)
 
 
 def due_or_why(

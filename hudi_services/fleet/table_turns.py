@@ -10,7 +10,7 @@ from typing import Any
 from ..engine import Engine
 from ..errors import NeedsRecovery
 from ..options import Options, clustering_keys, compaction_keys, file_keys
-from ..runs.report import Report
+from ..runs.report import Report, RunState
 from ..runs.request import (
     ArchiveRequest,
     CleanRequest,
@@ -52,7 +52,7 @@ class TableTurns:
         table = turn.table
         for number, due in enumerate(turn.services):
             start = time.monotonic()
-            outcome = self._left(due) or self._outcome(table, due, start)
+            outcome = self._outcome(table, due, start)
             table.seconds += time.monotonic() - start
             if outcome.is_busy and not turn.is_again:
                 return TableTurn(table, turn.services[number:], is_again=True)
@@ -63,13 +63,9 @@ class TableTurns:
                 break
         return None
 
-    def _left(self, due: DueService) -> ServiceOutcome | None:
-        """Why the service does not begin; None where it may."""
+    def _outcome(self, table: FleetTable, due: DueService, start: float) -> ServiceOutcome:
         if self.budget.is_late:
             return ServiceOutcome(due, LEFT, reason=self.budget.why_none)
-        return None
-
-    def _outcome(self, table: FleetTable, due: DueService, start: float) -> ServiceOutcome:
         if not due.cost:
             report = self._report(due, table.listed.url, table.listed.options)
             return ServiceOutcome.of(due, report, time.monotonic() - start)
@@ -90,7 +86,7 @@ class TableTurns:
             outcome = ServiceOutcome.of(due, report, time.monotonic() - start)
         finally:
             self.budget.settle(reserved, used)
-        if outcome.state == "idle" and self.budget.most_bytes is not None and reserved < due.cost:
+        if outcome.state == RunState.IDLE.value and self.budget.most_bytes is not None and reserved < due.cost:
             return ServiceOutcome(due, LEFT, reason=f"{size_text(reserved)} of the budget are left: {outcome.reason}")
         return outcome
 

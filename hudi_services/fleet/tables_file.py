@@ -63,8 +63,8 @@ class TablesLine:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        turns = ((r"[^/]+(/[^/]+)*" if name == ANY_DEPTH else name_pattern(name)) for name in self.place.split("/"))
-        return re.compile("/".join(turns), re.DOTALL)
+        names = ((r"[^/]+(/[^/]+)*" if name == ANY_DEPTH else name_pattern(name)) for name in self.place.split("/"))
+        return re.compile("/".join(names), re.DOTALL)
 
 
 def name_pattern(name: str) -> str:
