@@ -472,20 +472,27 @@ def test_what_a_service_would_do_is_due(release: str, tmp_path: Path) -> None:
     Pristine.unpack(release, tmp_path)
     places = sorted(path.parent for path in tmp_path.rglob(".hoodie") if path.parent.name == "table")
     assert len(places) > 13
-    options = {**DUE, "hoodie.clean.commits.retained": "2", "hoodie.compact.inline.max.delta.commits": "1"}
-    report = over(listed(tmp_path, *map(str, places)), options=options)
-    due = {(row.base_path, row.service) for row in report.shown(FleetServiceRow)}
-    of_run = resolve([("test", {**DUE, **options})])
-    acts, refused = set[tuple[str, str]](), 0
-    for row in report.shown(FleetTableRow):
-        assert row.state != "failed", row.why
-        for command, kind in _SERVICES.items():
-            request = kind(base_path=row.base_path, options=of_run, dry_run=True)
-            found = run_with_retries(job_of(request), request, 0, time.sleep)
-            refused += found.state is RunState.FAILED
-            if found.state is RunState.COMPLETED:
-                acts.add((row.base_path, command))
-    asked = {(place, command) for place, command in due if command in _SERVICES}
+    acts, asked = set[tuple[str, str, str]](), set[tuple[str, str, str]]()
+    tables = listed(tmp_path, *map(str, places))
+    for policy in ("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"):
+        options = {
+            **DUE,
+            "hoodie.clean.commits.retained": "2",
+            "hoodie.clean.fileversions.retained": "1",
+            "hoodie.clean.policy": policy,
+            "hoodie.compact.inline.max.delta.commits": "1",
+        }
+        report = over(tables, options=options)
+        due = {(row.base_path, row.service, policy) for row in report.shown(FleetServiceRow)}
+        asked |= {one for one in due if one[1] in _SERVICES}
+        of_run = resolve([("test", options)])
+        for row in report.shown(FleetTableRow):
+            assert row.state != "failed", row.why
+            for command, kind in _SERVICES.items():
+                request = kind(base_path=row.base_path, options=of_run, dry_run=True)
+                found = run_with_retries(job_of(request), request, 0, time.sleep)
+                if found.state is RunState.COMPLETED:
+                    acts.add((row.base_path, command, policy))
     assert acts <= asked and len(asked - acts) <= len(acts) and len(acts) > 5
 
 
