@@ -4,6 +4,7 @@ With hoodie.table.timeline.timezone=LOCAL an instant is the wall-clock time of i
 ahead of the writers, its files would have a later time than their next commits: readers would take our slice for the
 newer one, and the update would be lost. The modification times of instant files show the zone, unless the files were
 copied. Where they do not show it, instants are drawn from the slowest clock of any zone: no writer is behind it.
+An instant right after another time of the timeline shows no zone: it was drawn to be later, not read from a clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,8 @@ _SPAN = timedelta(minutes=5)
 _SLACK = timedelta(seconds=60)
 _SHORT_SLACK = timedelta(seconds=10)
 """The slack for instants that may have been copied together."""
+_RIGHT_AFTER = (timedelta(milliseconds=1), timedelta(milliseconds=2))
+"""The distances of `next_instant` from a time that is later than its clock."""
 _STEP = timedelta(minutes=15)
 """Zones differ by whole quarters of an hour."""
 _WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
@@ -113,12 +116,19 @@ def _is_another_zone(moment: datetime, offset: timedelta, slack: timedelta) -> b
 def _offsets(timeline: Timeline) -> list[tuple[datetime, timedelta]]:
     """The latest instants as moments, oldest first, each with the time of its file minus the moment."""
     found = []
-    for ts, written in sorted(timeline.begun.items())[-_LATEST:]:
+    latest = [one for one in sorted(timeline.begun.items())[-_LATEST:] if not _is_right_after(one[0], timeline)]
+    for ts, written in latest:
         file_time = datetime.fromtimestamp(written / 1000, timezone.utc)
         moments = [(moment, file_time - moment) for moment in _moments(parse_instant(ts, timeline.zone))]
         if moments:
             found.append(min(moments, key=lambda one: abs(one[1])))
     return found
+
+
+def _is_right_after(ts: str, timeline: Timeline) -> bool:
+    moment = parse_instant(ts, "UTC")
+    before = () if moment is None else tuple(format_instant(moment - one, "UTC") for one in _RIGHT_AFTER)
+    return not timeline.times.isdisjoint(before)
 
 
 def _moments(moment: datetime | None) -> Iterable[datetime]:

@@ -351,11 +351,7 @@ class Timeline:
         return self._write_completions.get(ts)
 
     def latest_time(self) -> str:
-        """The greatest requested or completion time, "" on an empty timeline.
-
-        Modification times do not count where they stand in for completion times (layout 1): a store whose clock is
-        ahead would push our instants, and with them the newest slices, beyond those of the next writer.
-        """
+        """The greatest of `times`, "" on an empty timeline."""
         return self._latest_time
 
     def publish(
@@ -411,10 +407,18 @@ class Timeline:
         return instant.state is State.INFLIGHT and not any(one.is_completed for one in self.at(instant.ts))
 
     @cached_property
+    def times(self) -> frozenset[str]:
+        """All requested and completion times of the timeline.
+
+        Modification times do not count where they stand in for completion times (layout 1): a store whose clock is
+        ahead would push our instants, and with them the newest slices, beyond those of the next writer.
+        """
+        completed = (i.completion_time for i in self.instants if self.layout.completion_times)
+        return frozenset((*(i.ts for i in self.instants), *filter(None, completed)))
+
+    @cached_property
     def _latest_time(self) -> str:
-        return max(
-            (max(i.ts, (self.layout.completion_times and i.completion_time) or "") for i in self.instants), default=""
-        )
+        return max(self.times, default="")
 
     @cached_property
     def _completed(self) -> tuple[Instant, ...]:

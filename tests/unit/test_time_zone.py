@@ -208,6 +208,24 @@ def test_copies_tell_nothing_until_somebody_writes() -> None:
         assert drawing_zone(written([(ours, later)])) == SLOWEST
 
 
+def test_an_instant_right_after_another_tells_nothing(tmp_path: Path) -> None:
+    """Reserved instants show no clock. Where ours follows the completion time of one, its file's time is of chance."""
+    began, finished = NOW - timedelta(hours=9), format_instant(NOW - timedelta(hours=9), "UTC")
+    names = ["00000000000001.commit.requested", f"00000000000001_{finished}.commit"]
+    ours = next_instant(NOW, SLOWEST, finished)
+    next_one = next_instant(NOW, SLOWEST, ours)
+    assert finished < ours < next_one
+    names += [f"{ours}.clustering.requested", f"{ours}_{next_one}.replacecommit"]
+    for name in names:
+        (tmp_path / name).touch()
+        moment = (began if name.startswith("0") else NOW).timestamp()
+        os.utime(tmp_path / name, (moment, moment))
+    with clock_of("UTC"):
+        found = Timeline.load(open_storage(str(tmp_path)), LayoutV2(), "", "LOCAL")
+        check_zone(found, "/table")
+        assert drawing_zone(found) == SLOWEST
+
+
 # ------------------------------------------------------------------------------------------------------ the commands
 
 

@@ -253,7 +253,9 @@ class Case:
 def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -> None:
     """The rows are those of its commit and then ours, or ours is refused, and nothing of it is left."""
     retried = 0
-    for seed in range(60 if DEEP else 3):
+    for seed in range(60):
+        if retried and not DEEP and seed >= 3:
+            break
         case = Case(seed, tmp_path / "rides", version, kind)
         storage = Interrupted(case.path, case.moment(), case.interrupt)
         table = hudi_services.open(case.path, engine="local")
@@ -288,7 +290,9 @@ def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -
 def test_a_compaction_is_planned_at_any_moment(version: int, tmp_path: Path) -> None:
     """It loses no row of ours when it is carried out later, wherever our log files and new base files are."""
     waited = 0
-    for seed in range(16 if DEEP else 3):
+    for seed in range(16):
+        if waited and not DEEP and seed >= 3:
+            break
         case = Case(seed, tmp_path / "rides", version, "MERGE_ON_READ")
         table = hudi_services.open(case.path, engine="local")
 
