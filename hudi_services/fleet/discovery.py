@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -16,9 +15,9 @@ from ..schemes import SCHEMES
 from ..storage import Storage
 from ..stores import open_storage
 from ..table.meta_folder import MetaFolder
-from ..units import counted
 from ..urls import local_path, scheme_of
 from .tables_file import ANY_DEPTH, TablesLine, name_pattern
+from .warnings_told import told_once
 
 _DEEPEST = 20
 """Tables below the place of a `**` are looked for down to this depth."""
@@ -74,7 +73,7 @@ def find_tables(lines: Sequence[TablesLine], options_of: Callable[[Sequence[Laye
             found.without_table.append(line)
         for one in of_line:
             place = one if isinstance(one, str) else one.place
-            key = _identity(place)
+            key = identity(place)
             left_out = {by.source for by, plain in excluded if by.names(place) or plain.names(key)}
             used |= left_out
             if key in seen or left_out:
@@ -90,20 +89,11 @@ def find_tables(lines: Sequence[TablesLine], options_of: Callable[[Sequence[Laye
 
 def _warnings(lines: Sequence[tuple[TablesLine, Options]], of_run: Collection[str]) -> list[str]:
     """The warnings about the options of lines, one for all lines that give the same reason."""
-    first, count = dict[str, str](), Counter[str]()
-    for line, options in lines:
-        for warning in options.warnings:
-            if warning not in of_run:
-                alike = warning.replace(line.source, "")
-                first.setdefault(alike, warning)
-                count[alike] += 1
-    return [
-        f"{warning}; so in {counted(count[alike] - 1, 'other line')}" if count[alike] > 1 else warning
-        for alike, warning in first.items()
-    ]
+    told = ((line.source, one) for line, options in lines for one in options.warnings if one not in of_run)
+    return told_once(told, "line")
 
 
-def _identity(place: str) -> str:
+def identity(place: str) -> str:
     """Equal for the same files: two lines may write one place in two ways, as s3a:// and s3://."""
     local = local_path(place)
     if local is not None:
@@ -113,9 +103,9 @@ def _identity(place: str) -> str:
 
 
 def _plain(line: TablesLine) -> TablesLine:
-    """The line with its place as `_identity` writes it."""
+    """The line with its place as `identity` writes it."""
     folder, names = line.divided if line.is_pattern else (line.place, ())
-    return replace(line, place="/".join([_identity(folder).rstrip("/"), *names]))
+    return replace(line, place="/".join([identity(folder).rstrip("/"), *names]))
 
 
 def _places(line: TablesLine) -> list[_Found]:

@@ -8,22 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from ..errors import CheckFailed, HudiServicesError, PartlyDone
-from ..health.all_checks import examine
-from ..health.examination import Examination
 from ..health.model import Level
 from ..options import file_keys, fleet_keys, value_of
 from ..request_pace import paced
 from ..runs.health_rows import show_outcomes
 from ..runs.memory_watch import MemoryWatch
-from ..runs.opening import open_supported
 from ..runs.report import CheckResult, InOut, Report, TableFacts, sentence
 from ..runs.report_rows import FleetServiceRow, FleetTableRow, HealthFindingRow
 from ..runs.request import DoctorRequest, FleetRequest, Request
 from ..runs.retries import run_with_retries
+from ..runs.table_look import look_at
 from ..units import counted
 from ..urls import message_without_secrets, without_secrets
 from .budget import Budget
-from .discovery import ListedTables
+from .discovery import ListedTables, identity
 from .due import DueService, due_or_why
 from .engines import engines_of
 from .model import FleetState, FleetTable
@@ -31,6 +29,7 @@ from .places import Places
 from .ranking import TableTurn, ranked
 from .results import ResultsFile
 from .table_turns import TableTurns
+from .warnings_told import told_once
 
 _TABLE_SECONDS = 900
 _WRONG = (FleetState.FAILED, FleetState.SLOW, FleetState.BUSY)
@@ -82,9 +81,9 @@ class FleetRun:
             return self._over(listed)
 
     def _over(self, listed: ListedTables) -> Report:
-        before = self._results.finished if self._results is not None else {}
+        before = {identity(place) for place in self._results.finished} if self._results is not None else ()
         failed = [FleetTable.of_failed_line(line, error, self.request.options) for line, error in listed.failed]
-        left = [one for one in listed.tables if one.url not in before]
+        left = [one for one in listed.tables if identity(one.url) not in before]
         tables = [FleetTable(one, TableFacts(without_secrets(one.url))) for one in left]
         for table in failed:
             self._write(table)
@@ -135,12 +134,11 @@ class FleetRun:
 
         def job(request: DoctorRequest) -> Report:
             nonlocal due, unable
-            run = open_supported(request, None, Report.start(request), repairs=True)
-            seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
-            outcomes = examine(seen)
-            due, unable = due_or_why(seen, outcomes, listed.options.of(FleetRules).services)
-            run.report.show(HealthFindingRow, show_outcomes(run.report, outcomes, run.table.storage.root))
-            return run.report.completed(None)
+            look = look_at(request, None, Report.start(request))
+            due, unable = due_or_why(look.seen, look.outcomes, listed.options.of(FleetRules).services)
+            report = look.run.report
+            report.show(HealthFindingRow, show_outcomes(report, look.outcomes, look.run.table.storage.root))
+            return report.completed(None)
 
         start = time.monotonic()
         request = DoctorRequest(
@@ -153,6 +151,7 @@ class FleetRun:
                 return
             table.facts = report.table
             table.findings = report.shown(HealthFindingRow)
+            table.warnings = report.warnings
             table.unable = sum(one.result is CheckResult.SKIPPED for one in report.checks)
             if not table.outcomes:
                 # What is due after the services is for the next run.
@@ -205,6 +204,7 @@ class FleetRun:
         report.dry_run = not self.request.apply
         report.show(FleetTableRow, (one.row() for one in sorted(tables, key=lambda one: one.severity)))
         report.show(FleetServiceRow, (row for one in ranked(tables) for row in one.table.service_rows(one.services)))
+        report.warn(told_once((pair for one in tables for pair in one.told_warnings()), "table"))
         if done := [one for table in tables for one in table.outcomes if one.due.cost]:
             report.bytes = InOut(sum(one.read_bytes or 0 for one in done), sum(one.written_bytes or 0 for one in done))
             report.files = InOut(sum(one.files_before or 0 for one in done), sum(one.files_after or 0 for one in done))

@@ -1,7 +1,7 @@
 """What is known of each table of a fleet: what a look found, what was due, and what became of it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -60,6 +60,7 @@ class ServiceOutcome:
     seconds: float = 0.0
     reason: str = ""
     hint: str = ""
+    warnings: Sequence[str] = ()
 
     @classmethod
     def of(cls, due: DueService, report: Report, seconds: float) -> "ServiceOutcome":
@@ -74,6 +75,7 @@ class ServiceOutcome:
             seconds=round(seconds, 3),
             reason=message_without_secrets(error),
             hint=message_without_secrets(report.hint),
+            warnings=[message_without_secrets(one) for one in report.warnings],
         )
         if not due.cost:
             return replace(found, freed_bytes=report.bytes.before)
@@ -99,6 +101,8 @@ class FleetTable:
     listed: ListedTable
     facts: TableFacts
     findings: list[HealthFindingRow] = field(default_factory=list)
+    warnings: Sequence[str] = ()
+    """Of the look."""
     unable: int = 0
     """Checks that could not be made."""
     due: Sequence[DueService] = ()
@@ -161,6 +165,16 @@ class FleetTable:
             return worst.finding, worst.command
         return "", ""
 
+    def told_warnings(self) -> Iterator[tuple[str, str]]:
+        """The place of the table, and a warning of the look or of a service, each once."""
+        place, told = self.listed.url, set[str]()
+        of_services = ((f"{one.due.command}: ", one.warnings) for one in self.outcomes)
+        for command, warnings in [("", self.warnings), *of_services]:
+            for warning in warnings:
+                if warning not in told:
+                    told.add(warning)
+                    yield place, f"{place}: {command}{warning}"
+
     def row(self) -> FleetTableRow:
         counts, (why, hint) = self.counts, self.why
         return FleetTableRow(
@@ -210,6 +224,7 @@ class FleetTable:
             "findings": {level.value: counts[level] for level in Level},
             "worst": [row.values() for row in self.findings[:3]],
             "checks_skipped": self.unable,
+            "warnings": [*self.warnings],
             "due": [asdict(one) for one in self.due],
             "services": [_values(one) for one in self.outcomes],
             "error": {"message": self.error, "hint": self.hint} if self.error else None,

@@ -1,14 +1,12 @@
 """The health job: facts about a table, what is wrong with it, and the command that mends each; it changes nothing."""
 
 from ..errors import CheckFailed, HudiServicesError
-from ..health.all_checks import examine
-from ..health.examination import Examination
 from ..health.model import CheckOutcome, HealthCheck, HealthFinding, Level
 from ..runs.health_rows import measure_rows, show_outcomes, verdict
-from ..runs.opening import open_supported
 from ..runs.report import Report
 from ..runs.report_rows import HealthFindingRow, MeasureRow
 from ..runs.request import DoctorRequest, ValidateRequest
+from ..runs.table_look import look_at
 from ..storage import Storage
 
 WARNED = 8
@@ -21,17 +19,15 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
 
     `storage` replaces the storage of `request.base_path`. A check that cannot be made is told, and the others go on.
     """
-    run = open_supported(request, storage, Report.start(request), repairs=True)
-    report, root = run.report, run.table.storage.root
-    seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
-    with report.phase("look"):
-        outcomes = examine(seen)
+    report = Report.start(request)
+    look = look_at(request, storage, report)
+    outcomes, storage = look.outcomes, look.run.table.storage
     if request.deep:
         with report.phase("validate"):
-            outcomes = [*outcomes, _validated(request, run.table.storage)]
-    rows = show_outcomes(report, outcomes, root)
+            outcomes = [*outcomes, _validated(request, storage)]
+    rows = show_outcomes(report, outcomes, storage.root)
     report.show(HealthFindingRow, rows)
-    report.show(MeasureRow, measure_rows(seen))
+    report.show(MeasureRow, measure_rows(look.seen))
     report.reason = verdict(rows, outcomes)
     report.completed(None)
     report.exit_code = EXIT_CODES[Level(rows[0].level)] if rows else 0

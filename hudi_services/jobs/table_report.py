@@ -1,18 +1,16 @@
 """The report job: what doctor finds, and how the table is, as one HTML file; it changes nothing of the table."""
 
-from ..health.all_checks import examine
 from ..health.clustering_gains import ClusteringGain
-from ..health.examination import Examination
 from ..html_report.drawing import check_library
 from ..html_report.page import page
 from ..html_report.table_state import table_state
 from ..options.clustering_keys import NO_LAYOUT
 from ..runs.health_rows import measure_rows, show_outcomes, verdict
-from ..runs.opening import open_supported
 from ..runs.output_file import check_output_file, replace_output_file
 from ..runs.report import CheckResult, Report
 from ..runs.report_rows import ClusteringGainRow, HealthFindingRow, MeasureRow
 from ..runs.request import TableReportRequest
+from ..runs.table_look import look_at
 from ..storage import Storage
 
 
@@ -25,19 +23,16 @@ def table_report(request: TableReportRequest, storage: Storage | None = None) ->
     report = Report.start(request)
     check_output_file(request.html, "--html")
     check_library()
-    run = open_supported(request, storage, report, repairs=True)
-    seen = Examination(run.table, run.options, run.settings, request.longest_query_minutes)
-    with report.phase("look"):
-        outcomes = examine(seen)
+    look = look_at(request, storage, report)
     with report.phase("gather"):
-        state = table_state(seen)
-    rows = show_outcomes(report, outcomes, run.table.storage.root)
-    told = verdict(rows, outcomes)
+        state = table_state(look.seen)
+    rows = show_outcomes(report, look.outcomes, look.run.table.storage.root)
+    told = verdict(rows, look.outcomes)
     unable = [one for one in report.checks if one.result is CheckResult.SKIPPED]
     with report.phase("draw"):
         replace_output_file(request.html, page(state, told, rows, unable))
     report.show(HealthFindingRow, rows)
-    report.show(MeasureRow, measure_rows(seen))
+    report.show(MeasureRow, measure_rows(look.seen))
     if state.clusterings is not None:
         report.show(ClusteringGainRow, map(_gain_row, state.clusterings))
     report.reason = f"{request.html} is written: {told}"

@@ -184,7 +184,7 @@ def _longest_query() -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _HealthRequest(Request):
+class HealthRequest(Request):
     """A look at the health of a table."""
 
     longest_query_minutes: int | None = _longest_query()
@@ -196,7 +196,7 @@ class _HealthRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorRequest(_HealthRequest):
+class DoctorRequest(HealthRequest):
     """One run of doctor."""
 
     service = "doctor"
@@ -209,7 +209,7 @@ class DoctorRequest(_HealthRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableReportRequest(_HealthRequest):
+class TableReportRequest(HealthRequest):
     """One run of report."""
 
     service = "report"

@@ -30,6 +30,7 @@ from hudi_services.fleet.discovery import find_tables
 from hudi_services.fleet.places import Places
 from hudi_services.fleet.results import ResultsFile
 from hudi_services.fleet.tables_file import read_tables_file
+from hudi_services.fleet.warnings_told import told_once
 from hudi_services.jobs import fleet
 from hudi_services.jobs.services import job_of
 from hudi_services.options import resolve
@@ -587,7 +588,8 @@ def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
     seeds.copy("plain", none / "plain")
     finished = {name: line for name, line in lines.items() if line["finished"]}
     before = {path: digest(path) for path in paths if path.name in finished}
-    tables = listed(tmp_path, f"{locked} {_LOCKED}", f"{none}/*", f"{tmp_path}/lake/*")
+    # A place may be written in another way.
+    tables = listed(tmp_path, f"{locked} {_LOCKED}", f"{none}/*", f"file://{tmp_path}/lake/*")
     report = over(tables, apply=True, results=str(results), resume=True)
     assert states(report) == dict.fromkeys(("cow3", "cow4", "cow5", "mor6", "plain"), "done")
     assert report.exit_code == 0 and report.reason == "8 tables: 5 done, 3 finished by an earlier run"
@@ -703,6 +705,32 @@ def test_time_that_is_over_leaves_the_rest(tmp_path: Path, seeds: Seeds, monkeyp
     assert {*states(report).values()} == {"left"} and report.exit_code == 0
     assert {row.why for row in report.shown(FleetServiceRow)} == {"the time limit is over"}
     assert all(digest(path) == before[path] for path in paths)
+
+
+def test_warnings_of_many_tables_are_told_once(tmp_path: Path, seeds: Seeds) -> None:
+    fleet_of(tmp_path, seeds, "cow", "plain", "cow", "cow")
+    results = tmp_path / "results.jsonl"
+    options = {"hoodie.metadata.enable": "false"}
+    report = over(listed(tmp_path, f"{tmp_path}/lake/*"), apply=True, options=options, results=str(results))
+    (told,) = report.warnings
+    said = "hoodie.metadata.enable=false (from test) is ignored: "
+    assert told.startswith(f"{tmp_path}/lake/cow0: execute: {said}") and told.endswith("; so in 2 other tables")
+    lines = lines_of(results)
+    assert all(
+        [text.startswith(said) for text in one["warnings"]]
+        == [True] * (one["command"] == "execute" and name != "plain1")
+        for name, line in lines.items()
+        for one in line["services"]
+    )
+
+
+def test_warnings_that_differ_by_numbers_are_alike() -> None:
+    told = told_once([(f"/t/{n}", f"/t/{n}: 2026112910150012{n} has {n} files") for n in (1, 2, 2, 3)], "table")
+    assert told == ["/t/1: 20261129101500121 has 1 files; so in 2 other tables"]
+    assert told_once([("l:1", "l:1: a"), ("l:2", "l:2: b"), ("l:3", "l:3: b")], "line") == [
+        "l:1: a",
+        "l:2: b; so in 1 other line",
+    ]
 
 
 # As operators start it
