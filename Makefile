@@ -72,7 +72,7 @@ check: install-dev ## Format, lint, types, import layers, unit tests: minutes, n
 	$(COMPILE_TESTS)
 	$(RUN) -m $(UNIT)
 
-test: check test-spark test-cluster test-interop ## All quick tests; with HUDI_TESTS=all the deep ones, too
+test: check test-spark test-cluster test-interop ## The quick tests; more with HUDI_TESTS (tests/tiers.py): thorough, deep or all
 
 test-unit: install-dev ## Unit tests: no JVM
 	$(RUN) -m $(UNIT)
@@ -86,7 +86,7 @@ test-cluster: install-dev ## Tests on clusters of Spark, all deep: those of one 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0; deep ones also with 1.1.1
 	@$(INTEROP)
 
-test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
+test-deep: install-dev ## What `make test` leaves out: thousands of damaged files, crashes and long lives with real Apache Hudi
 	HUDI_TESTS=deep $(RUN) -m $(UNIT)
 	HUDI_TESTS=deep $(RUN) -m pytest -n 2 tests/spark
 	HUDI_TESTS=deep $(RUN) -m pytest tests/cluster

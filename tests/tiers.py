@@ -1,9 +1,10 @@
-"""Which tests run, as HUDI_TESTS says: the quick ones, the deep ones, all of them, or the quick ones and a share.
+"""Which tests run, as HUDI_TESTS says. Each test is quick, thorough (its marker says so) or deep.
 
-quick      the quick tests
-deep       the deep tests
-all        both in one run, which is cheaper: one JVM for each release of Hudi, and each fixture table is read once
-share 2/6  the quick tests and the second sixth of the deep tests
+quick      the quick tests: `make test`, 12 minutes
+thorough   these and the thorough ones
+share 2/6  these and the second sixth of the deep tests: .ci/run
+deep       the thorough and the deep tests, which are not in the quick run
+all        all in one run, which is cheaper: one JVM for each release of Hudi, and each fixture table is read once
 """
 
 import os
@@ -17,8 +18,8 @@ import pytest
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 _WANTED = os.environ.get("HUDI_TESTS", "quick")
 _SHARE = re.fullmatch(r"share ([0-9]+)/([0-9]+)", _WANTED)
-if _WANTED not in ("quick", "deep", "all") and _SHARE is None:
-    raise SystemExit(f"HUDI_TESTS={_WANTED} is neither quick nor deep nor all nor a share")
+if _WANTED not in ("quick", "thorough", "deep", "all") and _SHARE is None:
+    raise SystemExit(f"HUDI_TESTS={_WANTED} is neither quick nor thorough nor deep nor all nor a share")
 
 DEEP = _WANTED in ("deep", "all")
 """Whether tests with very many cases try all of them."""
@@ -40,16 +41,18 @@ def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[p
     return {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
 
 
-def name_in_shares(item: pytest.Item) -> str:
+def is_wanted(item: pytest.Item, *, is_deep: bool) -> bool:
+    """Whether the test runs."""
+    if not is_deep:
+        return _WANTED != "deep" if item.get_closest_marker("thorough") is None else _WANTED != "quick"
+    if _SHARE is None:
+        return DEEP
+    number, of = map(int, _SHARE.groups())
+    return zlib.crc32(_name_in_shares(item).encode()) % of == number % of
+
+
+def _name_in_shares(item: pytest.Item) -> str:
     """What decides in which share of the deep tests this one is: its server, which takes minutes to build where it is
     missing, so that all tests of one server are in one share; else its id."""
     server = item.get_closest_marker("server")
     return item.nodeid if server is None else str(server.args[0])
-
-
-def is_wanted(test: str, *, is_deep: bool) -> bool:
-    """Whether the test of this name in the shares (see `name_in_shares`) runs."""
-    if _SHARE is None or not is_deep:
-        return is_deep == (_WANTED == "deep") or _WANTED == "all"
-    number, of = map(int, _SHARE.groups())
-    return zlib.crc32(test.encode()) % of == number % of

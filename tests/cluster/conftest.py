@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ..tiers import is_wanted, name_in_shares
+from ..tiers import is_wanted
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     ours = [item for item in items if here in item.path.parents]
-    dropped = {item for item in ours if not is_wanted(name_in_shares(item), is_deep=True)}
+    dropped = {item for item in ours if not is_wanted(item, is_deep=True)}
     config.hook.pytest_deselected(items=[*dropped])
     items[:] = [item for item in items if item not in dropped]
 

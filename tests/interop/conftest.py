@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ..tiers import is_wanted, name_in_shares, one_release_of_each
+from ..tiers import is_wanted, one_release_of_each
 from .peer import Peer
 from .pristine import ALL, NAMED, Pristine
 from .recipes import VERSIONS
@@ -55,7 +55,7 @@ def _kept(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The cases that HUDI_TESTS asks for. Of a case on several releases, or beside writers with several settings
     (columns of test_writer_meets_clustering), the quick run has one, drawn by name."""
     quick = one_release_of_each((item for item in items if not _is_marked_deep(item)), "version", "column")
-    return [item for item in items if is_wanted(name_in_shares(item), is_deep=item not in quick)]
+    return [item for item in items if is_wanted(item, is_deep=item not in quick)]
 
 
 def _is_marked_deep(item: pytest.Item) -> bool:

@@ -90,6 +90,7 @@ def _ours(folder: Path, name: str) -> pa.Table:
     return pa.table({**found, "d": days, **{name: column.cast(pa.int64()) for name, column in columns.items()}})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zones", [_FEW, pytest.param(tuple(_zones()), marks=pytest.mark.deep)], ids=["few", "all"])
 def test_old_dates_are_those_that_spark_reads(zones: tuple[str, ...], tmp_path: Path) -> None:
     """In every zone that Spark has a table for, and by offsets."""

@@ -22,6 +22,7 @@ def run(*words: str) -> dict[str, Any]:
     return json.loads(subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
+@pytest.mark.thorough
 def test_memory_of_a_task(tmp_path: Path) -> None:
     path = str(demo_table(tmp_path))
     flags = ("--base-path", path, "--memory-per-task", "64m", *SORTED)

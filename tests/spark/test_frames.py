@@ -118,6 +118,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "index"), CASES)
 def test_batches_beside_a_model(session: SparkSession, kind: str, index: str, tmp_path: Path) -> None:
     """The same upserts and deletes as those of tables in this process, each row in any partition of the frame."""
@@ -178,6 +179,7 @@ def test_texts_with_offsets_of_64_bits(session: SparkSession, operation: str, tm
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", ["upsert", pytest.param("delete", marks=pytest.mark.deep), "insert"])
 def test_another_writer_commits_before_us(
     session: SparkSession, operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +214,7 @@ def test_another_writer_commits_before_us(
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", [pytest.param("SIMPLE", marks=pytest.mark.deep), "GLOBAL_SIMPLE"])
 def test_tables_without_meta_fields(session: SparkSession, index: str, tmp_path: Path) -> None:
     """The same batches, in a table whose record keys are made of two columns."""
@@ -248,6 +251,7 @@ def test_tables_without_meta_fields(session: SparkSession, index: str, tmp_path:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_files_are_sized_by_the_counts_of_the_frame(session: SparkSession, tmp_path: Path) -> None:
     """Buckets get their rows from several partitions of the frame, and small files are filled."""
     path = tmp_path / "rides"
@@ -276,6 +280,7 @@ def test_a_frame_that_changes_is_found(session: SparkSession, tmp_path: Path, mo
     assert not open_local(path).timeline.pending()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", pytest.param("SIMPLE", marks=pytest.mark.deep)])
 def test_parts_without_rows(index: str, session: SparkSession, tmp_path: Path) -> None:
     """A frame has more parts than keys, and files have keys that no row has."""
@@ -289,6 +294,7 @@ def test_parts_without_rows(index: str, session: SparkSession, tmp_path: Path) -
     assert len(seen(session, tmp_path / "rides")) == 31
 
 
+@pytest.mark.thorough
 def test_rows_that_are_computed_again(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after the loss of executors: nothing is kept, and the parts come in another order each time."""
     monkeypatch.setattr(frames.SparkPieces, "keep", lambda pieces: pieces)
@@ -365,6 +371,7 @@ def test_buckets(session: SparkSession, tmp_path: Path) -> None:
     assert len(seen(session, path)) == 410
 
 
+@pytest.mark.thorough
 def test_consistent_hashing(session: SparkSession, tmp_path: Path) -> None:
     """Rows of buckets that have no file yet begin their file groups; later ones join them."""
     path = tmp_path / "rides"

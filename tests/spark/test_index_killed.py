@@ -12,6 +12,7 @@ from .killed_build import build_killed_twice
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.deep), "local"])
 def test_what_was_done_is_not_done_again(engine: str, tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)

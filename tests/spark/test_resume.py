@@ -13,6 +13,7 @@ from .killed_execution import Executions
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.deep), "local"])
 def test_what_is_done_survives_a_lost_job(engine: str, tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)

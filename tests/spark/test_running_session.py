@@ -240,6 +240,7 @@ print(mine.getOrCreate().sparkContext._jvm.java.lang.Runtime.getRuntime().maxMem
 """
 
 
+@pytest.mark.thorough
 def test_a_session_of_our_own_leaves_nothing_behind(tmp_path: Path) -> None:
     """Two threads share it, and the session that somebody starts later has its own Java."""
     tables = [str(unpack(release, tmp_path / release)) for release in ("1.2.0", "0.15.0")]

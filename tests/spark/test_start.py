@@ -59,6 +59,7 @@ def clustered(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Java does without it, and says nothing of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -144,6 +145,7 @@ def read(file: Path) -> bytes:
 _BOTH = ("--mode", "scheduleAndExecute")
 
 
+@pytest.mark.thorough
 def test_java_that_was_begun_in_vain(tmp_path: Path) -> None:
     """It leaves no process and no file; and it does not start where nothing was written since the last plan."""
     path, runs = demo_table(tmp_path / "table"), Marked(tmp_path)
@@ -175,6 +177,7 @@ class Slow(RowOrder):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["java", pytest.param("Spark starts", marks=pytest.mark.deep), "at work"])
 def test_java_ends_with_a_command_that_is_killed(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of the processes that were forked from the command, workers among them, keeps the stdin of Java open."""

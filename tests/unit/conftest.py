@@ -19,7 +19,7 @@ from hudi_services.runs.request import ClusteringRequest
 
 from ..interop.pristine import Pristine
 from ..servers.started import Servers
-from ..tiers import is_wanted, name_in_shares, one_release_of_each
+from ..tiers import DEEP, is_wanted, one_release_of_each
 
 # Gives a copy of the table of a release and a recipe of tests/interop, as real Hudi left it, at this path.
 ByHudi = Callable[[str, str, Path], Path]
@@ -46,7 +46,7 @@ if _in_memory():
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The quick tests or the deep ones; sweeps with both."""
+    """The tests that HUDI_TESTS asks for; sweeps also with the deep ones."""
     here = Path(__file__).parent
     ours = [item for item in items if here in item.path.parents]
     drawn = _drawn(ours)
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in ours:
         is_sweep = item.get_closest_marker("sweep") is not None and item in drawn
         is_deep = item.get_closest_marker("deep") is not None or item not in drawn
-        if not is_wanted(name_in_shares(item), is_deep=is_deep) and not is_sweep:
+        if not is_wanted(item, is_deep=is_deep) and not (is_sweep and DEEP):
             dropped.add(item)
     config.hook.pytest_deselected(items=list(dropped))
     items[:] = [item for item in items if item not in dropped]

@@ -96,6 +96,7 @@ def clause(random: np.random.Generator, depth: int = 0) -> str:
     ][kind]
 
 
+@pytest.mark.thorough
 def test_no_file_with_a_row_is_skipped(tmp_path: Path) -> None:
     """Seeded clauses over files of real statistics, against DuckDB, which orders NaN, nulls and texts as Spark does."""
     import duckdb
@@ -213,6 +214,7 @@ def shuffled(folder: Path, files: int = 6, rows: int = 500) -> hudi_services.Tab
     return table
 
 
+@pytest.mark.thorough
 def test_what_is_advised_is_what_the_clustering_gives(tmp_path: Path) -> None:
     """All rows are in the sample of so small a table: prediction and result are equal. Then there is nothing to do."""
     table = shuffled(tmp_path / "t")

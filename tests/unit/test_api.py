@@ -55,6 +55,7 @@ def test_what_is_public() -> None:
     assert (ROOT / "hudi_services" / "py.typed").exists()
 
 
+@pytest.mark.thorough
 def test_the_import_is_cheap() -> None:
     code = "import sys, hudi_services; print([m for m in sys.modules if m.split('.')[0] in ('pyarrow', 'obstore')])"
     code += "; print([m for m in sys.modules if m.startswith('hudi_services.')]); hudi_services.open"
@@ -63,6 +64,7 @@ def test_the_import_is_cheap() -> None:
     assert (done.stdout, done.stderr) == ("[]\n['hudi_services._version']\n[]\n", "")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_plan_and_execute(release: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     table = opened(tmp_path, release)
@@ -181,6 +183,7 @@ def test_index_and_lookup(tmp_path: Path) -> None:
             table.look_up(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_differences_come_with_the_error(tmp_path: Path) -> None:
     table = opened(tmp_path)
     assert table.validate().ok
@@ -330,6 +333,7 @@ def test_progress(tmp_path: Path) -> None:
     assert "progress raised ValueError, and was not called again: no screen" in result.warnings
 
 
+@pytest.mark.thorough
 def test_threads_on_tables_of_their_own(tmp_path: Path) -> None:
     tables = [opened(tmp_path / release, release) for release in RELEASES]
     before = dict(os.environ), list(sys.path), pa.default_memory_pool().backend_name
@@ -338,6 +342,7 @@ def test_threads_on_tables_of_their_own(tmp_path: Path) -> None:
     assert (dict(os.environ), list(sys.path), pa.default_memory_pool().backend_name) == before
 
 
+@pytest.mark.thorough
 def test_nothing_is_printed_without_logging(tmp_path: Path) -> None:
     """Python prints warnings of loggers that nobody listens to."""
     path = unpack("1.2.0", tmp_path)
@@ -393,12 +398,14 @@ def test_storage_options_show_no_secret() -> None:
         storage.elsewhere("nowhere://locks")
 
 
+@pytest.mark.thorough
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
     path = demo_table(tmp_path)
     logged = histories.MadeHistory("1.2.0", "default_order", tmp_path / "logged").path
     assert run_examples(examples(), {TABLE: str(path), LOGS: str(logged), NEW: str(tmp_path / "trips")}) > 20
 
 
+@pytest.mark.thorough
 def test_the_examples_of_writing(tmp_path: Path) -> None:
     changes = {"/data/": f"{tmp_path}/"}
     assert run_examples(examples(page=WRITE_PAGE), changes) > 4
@@ -408,6 +415,7 @@ def test_the_examples_of_writing(tmp_path: Path) -> None:
     assert run_examples(frames, changes, names) == 2
 
 
+@pytest.mark.thorough
 def test_the_example_for_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With stand-ins for what it takes of Airflow."""
     airflow = {name: ModuleType(name) for name in ("airflow", "airflow.decorators", "airflow.exceptions")}

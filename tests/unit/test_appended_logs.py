@@ -69,6 +69,7 @@ ORDERING = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", ORDERING)
 @pytest.mark.parametrize("version", [6, 9])
@@ -193,6 +194,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("meanwhile", ["compaction", "plan", "upsert", "clustering plan", "overwrite"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_process_changes_the_group_meanwhile(
@@ -241,6 +243,7 @@ def test_another_process_changes_the_group_meanwhile(
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_only_the_smallest_files_are_filled(tmp_path: Path) -> None:
     path = tmp_path / "rides"
     table = create(path, **LOGS)
@@ -263,6 +266,7 @@ def _rows_by_file(path: Path) -> list[int]:
     return [table.slices.open(one).num_rows for one in table.view.latest_slices("")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("version", [6, 9])
 def test_rows_that_have_left_their_base_file(version: int, index: str, tmp_path: Path) -> None:
@@ -288,6 +292,7 @@ def test_rows_that_have_left_their_base_file(version: int, index: str, tmp_path:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_a_deleted_key_that_was_inserted_again(tmp_path: Path) -> None:
     """An insert does not look; later writes take the row that is there, and not the one that a log file deletes."""
     path = tmp_path / "rides"

@@ -112,6 +112,7 @@ def archived(path: Path, folder: str) -> set[tuple[str, str]]:
     return {(ts, action) for ts, action, state in found if state == "COMPLETED"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_goes_is_in_the_archive(version: int, written: Mapping[int, Path], tmp_path: Path) -> None:
     """Every completed instant is in one of the two places, and readers see the same."""
@@ -217,6 +218,7 @@ def check_entry(entry: dict[str, Any], data: bytes, files: Mapping[str, bytes]) 
             )
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("version", "number"), [(6, 0), (8, 1), (9, 2)])
 def test_every_write_may_be_the_last(version: int, number: int, written: Mapping[int, Path], tmp_path: Path) -> None:
@@ -270,6 +272,7 @@ def test_rounds(version: int, written: Mapping[int, Path], tmp_path: Path, monke
             assert archived(path, folder) == archived(at_once, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [8, 9])
 def test_files_of_a_level_are_merged(version: int, written: Mapping[int, Path], tmp_path: Path) -> None:
     path = Path(shutil.copytree(written[version], tmp_path / "table"))
@@ -362,6 +365,7 @@ def test_markers_that_were_left_go_with_their_instant(written: Mapping[int, Path
     assert [file.name for file in (path / ".hoodie/.temp").iterdir()] == [last]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_timelines_do_not_grow_without_end(version: int, tmp_path: Path) -> None:
     """By what follows a write, with few commits to keep; also where the clean was told nothing."""
@@ -416,6 +420,7 @@ class Overtaken(LocalStorage):
         return super().replace(path, data, seen)
 
 
+@pytest.mark.thorough
 def test_the_version_file_is_not_overwritten(written: Mapping[int, Path], tmp_path: Path) -> None:
     path = Path(shutil.copytree(written[9], tmp_path / "table"))
     job.archive(wanted(path))
@@ -454,6 +459,7 @@ class _OvertakenEarly(LocalStorage):
         return super().list_dir(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.threads
 def test_what_another_process_archives_meanwhile_is_not_overwritten(
     written: Mapping[int, Path], tmp_path: Path

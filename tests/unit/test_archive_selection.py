@@ -259,6 +259,7 @@ def named(found: ArchivalSelection) -> set[tuple[str, str]]:
     return {(one.ts, one.action.value) for one in found.instants}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [6, 9])
 def test_the_choice_is_that_of_hudi(version: int, tmp_path: Path) -> None:
     layout, gone, held = VERSIONS[version].timeline_layout, 0, set()

@@ -120,6 +120,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path],
     return copy
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(7)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)

@@ -129,6 +129,7 @@ def test_another_process_rolled_it_back_and_began_anew(planned: Planned) -> None
     assert planned.unharmed()
 
 
+@pytest.mark.thorough
 def test_another_process_completed_it(planned: Planned) -> None:
     def complete() -> None:
         table = planned.table
@@ -162,6 +163,7 @@ def test_files_of_tasks_that_outlived_their_driver_are_deleted(planned: Planned)
     assert planned.unharmed()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: os.truncate(file, file.stat().st_size - 1)])
 def test_a_new_file_that_is_not_stored_whole_is_not_committed(planned: Planned, damage: Callable[[Path], None]) -> None:
     with pytest.raises(CheckFailed, match="is not there as it was written"):
@@ -185,6 +187,7 @@ def test_rows_that_are_to_be_rolled_back_do_not_live_on(planned: Planned) -> Non
     assert planned.unharmed()
 
 
+@pytest.mark.thorough
 def test_a_rollback_that_was_not_finished_is_finished_first(planned: Planned) -> None:
     """Its process died when the inflight file was gone and the requested file was not."""
     table = planned.table
@@ -234,6 +237,7 @@ class _Stutters(LocalStorage):
         self._after("put", path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "suffix", "text"),
     [("create", ".replacecommit", "is complete, in spite of"), ("delete", "/lock", "lock could not be given back")],
@@ -267,6 +271,7 @@ def test_a_heartbeat_that_cannot_be_deleted(planned: Planned) -> None:
     assert planned.state is State.COMPLETED
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(

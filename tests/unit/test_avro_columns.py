@@ -111,6 +111,7 @@ def test_columns_equal_the_records(made: tuple[dict[str, Any], list[dict[str, An
         piece.validate(full=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(records(), st.data())
 def test_damaged_records_raise_nothing_else(

@@ -109,6 +109,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(found, schema=ARROW)
 
 
+@pytest.mark.thorough
 @given(ROWS, st.integers(0, 3))
 def test_records_are_those_of_fastavro(rows: list[dict[str, Any]], skipped: int) -> None:
     """Also of a table that is a part of another one."""
@@ -122,6 +123,7 @@ def test_records_are_those_of_fastavro(rows: list[dict[str, Any]], skipped: int)
     assert encoded.to_pylist() == wanted
 
 
+@pytest.mark.thorough
 @given(ROWS)
 def test_blocks_are_read_back(rows: list[dict[str, Any]]) -> None:
     """By the code that reads the log files of Hudi."""

@@ -130,6 +130,7 @@ def test_unknown_table_types(table: Path, capfd: pytest.CaptureFixture[str]) -> 
     refused(capfd, table, 2, "hoodie.table.type=READ_ON_MERGE", command="orphan-files")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["expr_index_y", "something_new"])
 @pytest.mark.parametrize("key", ["hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"])
 def test_indexes_that_we_cannot_keep(newest: Path, index: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -232,6 +233,7 @@ def test_two_schedules_at_once(newest: Path, capfd: pytest.CaptureFixture[str]) 
         refused(capfd, newest, 4, "schedule is at work since", "--lock-wait", "0")
 
 
+@pytest.mark.thorough
 def test_many_schedules_at_once_write_one_plan(newest: Path) -> None:
     codes: list[int] = []
     threads = [
@@ -268,6 +270,7 @@ def test_an_instant_that_is_no_clustering(newest: Path, capfd: pytest.CaptureFix
     refused(capfd, newest, 2, f"no pending clustering with the instant {ts}", "--instant-time", ts, command="execute")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("instant", "text"),
     [
@@ -303,6 +306,7 @@ def test_a_schema_history(table: Path, capfd: pytest.CaptureFixture[str]) -> Non
         refused(capfd, table, 2, "has a schema history", command=command)
 
 
+@pytest.mark.thorough
 def test_another_writer_without_a_lock(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = table / ".hoodie" / "timeline" if (table / ".hoodie" / "timeline").exists() else table / ".hoodie"
     ts = plan(table)
@@ -328,6 +332,7 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unreadable", [True, False])
 def test_no_permission(newest: Path, unreadable: bool) -> None:
     """As another user, in a process of its own: root is refused nothing."""
@@ -351,6 +356,7 @@ def test_sorting_by_a_dropped_partition_column(newest: Path, capfd: pytest.Captu
     refused(capfd, newest, 2, "sort column day is not in the base files", "--hoodie-conf", f"{SORT}=day")
 
 
+@pytest.mark.thorough
 def test_a_clustering_of_hudi_that_may_be_alive(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Its inflight file is fresh and no lease of ours tells that the attempt was ours."""
     ts = plan(table)
@@ -367,6 +373,7 @@ def test_a_clustering_of_hudi_that_may_be_alive(table: Path, capfd: pytest.Captu
     assert len(done) == 1
 
 
+@pytest.mark.thorough
 def test_a_fresh_clean_of_hudi_without_a_lock(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ts = plan(newest)
     inflight = newest / ".hoodie" / "timeline" / f"{int(ts) + 1}.clean.inflight"
@@ -377,6 +384,7 @@ def test_a_fresh_clean_of_hudi_without_a_lock(newest: Path, capfd: pytest.Captur
     assert run(["execute", "--base-path", str(newest)]) == 0
 
 
+@pytest.mark.thorough
 def test_a_write_that_never_began_counts_for_a_while(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What a writer of Hudi leaves when a pending plan refuses its updates: the plan must not wait for it for ever."""
     ts = plan(table)

@@ -32,6 +32,7 @@ def run_without_folder(*arguments: str) -> tuple[int, list[str]]:
     return done.returncode, done.stderr.splitlines()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [["-m", "hudi_services"], [MAIN]], ids=["module", "file"])
 def test_a_working_directory_that_was_deleted(program: list[str], tmp_path: Path) -> None:
     path, report = str(unpack("1.2.0", tmp_path)), str(tmp_path / "r.json")
@@ -40,6 +41,7 @@ def test_a_working_directory_that_was_deleted(program: list[str], tmp_path: Path
     assert Path(report).exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [("rides",), ("/rides", "--report", "r.json"), ("/rides", "--props", "r.props")],

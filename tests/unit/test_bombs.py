@@ -58,6 +58,7 @@ def aged(file: Path, data: bytes = b"") -> None:
 # Avro
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("data", "sentence"), bombs.AVRO.values(), ids=bombs.AVRO)
 def test_avro(data: bytes, sentence: str) -> None:
     refused = bombs.refusal(lambda: avro.read_container(data, "the plan"))
@@ -119,6 +120,7 @@ def test_json(text: str | bytes) -> None:
         decode_commit_json(text.encode() if isinstance(text, str) else text, "c")
 
 
+@pytest.mark.thorough
 def test_a_large_and_honest_commit() -> None:
     schema = json.dumps(
         {"fields": [{"name": f"c{i}", "type": ["null", "int"], "default": None} for i in range(40_000)]}
@@ -171,6 +173,7 @@ def test_a_footer_of_empty_structs() -> None:
         footer_length(struct.pack("<I", 2_000_000_000) + b"PAR1", 3_000_000_000, "f")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("item", thrift_bombs(), ids=repr)
 def test_values_of_few_bytes(item: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond what is not counted: as many as a footer of lists of them has, and after much that is no value."""
@@ -193,6 +196,7 @@ def test_more_values_than_any_footer_has(monkeypatch: pytest.MonkeyPatch) -> Non
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     [
@@ -265,6 +269,7 @@ def test_hfile(name: str) -> None:
     check_hfile(name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["large block of small entries", "many empty blocks"])
 def test_hfile_of_many_small_things(name: str) -> None:
     check_hfile(name)
@@ -294,6 +299,7 @@ def test_one_large_record_is_honest() -> None:
     assert [len(rows) for rows, _ in reader._columns(reader._index)] == [1_001]
 
 
+@pytest.mark.thorough
 def test_a_log_file_of_torn_blocks() -> None:
     with pytest.raises(CorruptFile, match="f is corrupt at offset 1200000: more than 200000 blocks"):
         read_log_blocks(MAGIC * 300_000, "f")
@@ -320,6 +326,7 @@ def actions(rows: int, **columns: pa.Array) -> pa.Table:
     return pa.table({**usual, "action": repeated("rollback", rows), **columns})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
@@ -402,6 +409,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 def test_recover_drops_plans_that_are_bombs(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     timeline = path / ".hoodie/timeline"
@@ -419,6 +427,7 @@ def test_recover_drops_plans_that_are_bombs(tmp_path: Path) -> None:
     assert not open_local(path).timeline.pending()
 
 
+@pytest.mark.thorough
 def test_recover_takes_time_by_the_number_of_instants(tmp_path: Path) -> None:
     assert judged(tmp_path / "many", 800) < 4.5 * judged(tmp_path / "few", 200)
 

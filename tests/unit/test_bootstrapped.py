@@ -33,6 +33,7 @@ NAMES = ["a_cow_hive", "b_cow_hive", "b_mor_flat", "d_mixed_mor_up", "c_full_cow
 NAMES += ["n_conflict_M_flat", "f_escaped"]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(8)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("release", RELEASES)
@@ -57,6 +58,7 @@ def test_services(release: str, name: str, tmp_path: Path) -> None:
     assert made.seen() == made.rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["b_cow_hive", "b_mor_flat"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_writes(release: str, name: str, tmp_path: Path) -> None:
@@ -84,6 +86,7 @@ def test_writes(release: str, name: str, tmp_path: Path) -> None:
     assert made.seen() == [row for row in made.rows if row["id"] != old["id"]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("service", ["clustering", "compaction"])
 def test_plans_of_hudi(release: str, service: str, tmp_path: Path) -> None:
@@ -110,6 +113,7 @@ def test_plans_of_hudi(release: str, service: str, tmp_path: Path) -> None:
     assert table.validate().exit_code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_killed_at_any_write(release: str, tmp_path: Path) -> None:
     made = Bootstrapped(release, "b_cow_hive", tmp_path / "made")
@@ -206,6 +210,7 @@ def test_refused(change: Callable[[Bootstrapped], None], told: str, tmp_path: Pa
         made.seen()
 
 
+@pytest.mark.thorough
 def test_no_index_is_built(tmp_path: Path) -> None:
     made = Bootstrapped("1.2.0", "a_cow_hive", tmp_path)
     table, files = hudi_services.open(made.path, engine="local"), digest(made.path)

@@ -127,6 +127,7 @@ def _groups(table: hudi_services.Table) -> set[tuple[str, str]]:
     return {*found}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_inserts_and_overwrites(version: int, tmp_path: Path) -> None:
     """Every insert goes to the one file group of its bucket, whatever the sizes; a known key is then there twice."""
@@ -206,6 +207,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.insert(rows(0, 60), options=BUCKETS)
 
 
+@pytest.mark.thorough
 def test_two_writers_begin_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one finds the other's file group, and commits nothing: with two of them Hudi's writers would fail."""
     path = tmp_path / "rides"
@@ -269,6 +271,7 @@ def test_every_write_may_be_the_last(version: int, operation: str, tmp_path: Pat
         }
 
 
+@pytest.mark.thorough
 def test_buckets_of_merge_on_read_tables(tmp_path: Path) -> None:
     """All rows of a bucket that is there go to its log files, also inserts; a new bucket begins a base file."""
     path = tmp_path / "rides"

@@ -92,6 +92,7 @@ def test_the_record_key_behind_the_sort_columns(tmp_path: Path) -> None:
         assert pairs == sorted(pairs) and len(set(few)) < len(few)
 
 
+@pytest.mark.thorough
 def test_more_rows_than_fit_into_memory(tmp_path: Path) -> None:
     new = rows(300_000)
     noise = np.random.default_rng(8).integers(0, 1 << 62, (6, new.num_rows))

@@ -138,6 +138,7 @@ def seen(path: Path) -> dict[str, Row]:
     return {row["id"]: row for row in found.select(names).to_pylist()}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(7)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -171,6 +172,7 @@ def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = N
     assert writing.write(wanted, new.to_reader, storage).error is None
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
@@ -245,6 +247,7 @@ def test_a_merge_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pyte
     assert found == difference(first, {**first, **new})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_values_of_all_types(mode: str, tmp_path: Path) -> None:
     """Images have nested values, decimals and required columns; where there is no image, none is missed."""
@@ -320,6 +323,7 @@ def test_what_is_lost_on_the_way_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_services_know_the_files(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = with_changes(path, options={"hoodie.clean.automatic": "false", "hoodie.clean.commits.retained": "1"})
@@ -344,6 +348,7 @@ def test_services_know_the_files(tmp_path: Path) -> None:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_records_are_those_of_hudi(tmp_path: Path) -> None:
     """Their schemas, byte by byte those of 1.0.2."""
     record = '{"type":"record","name":"t_record","fields":[{"name":"id","type":["null","string"],"default":null}]}'
@@ -418,6 +423,7 @@ def test_columns_that_come_later_and_types_that_grow(version: int, kind: str, tm
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_marked_rows_and_rows_that_move(version: int, kind: str, tmp_path: Path) -> None:
@@ -441,6 +447,7 @@ def test_marked_rows_and_rows_that_move(version: int, kind: str, tmp_path: Path)
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_buckets(version: int, tmp_path: Path) -> None:
     """Base files in the first write, log files afterwards, whose stats name their slices."""

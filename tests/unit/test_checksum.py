@@ -47,6 +47,7 @@ def table(rows: list[dict]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(rows(), st.randoms(use_true_random=False))
 def test_order_slices_and_chunks_do_not_matter(values: list[dict], random) -> None:

@@ -66,6 +66,7 @@ def reads_the_same(path: Path, before: object) -> None:
     assert rows(table, listed_view(table)).equals(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_every_write_may_be_the_last(

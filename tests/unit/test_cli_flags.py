@@ -190,6 +190,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
     yield last
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     # `validate --store` lets processes race.
     "command",

@@ -109,6 +109,7 @@ def copy_of(table: Path, folder: Path) -> tuple[Path, hudi_services.Table]:
     return path, hudi_services.open(path, engine="local")
 
 
+@pytest.mark.thorough
 def test_a_lookup_before_and_after_by_a_model(shuffled: Path, tmp_path: Path) -> None:
     """Overlapping ranges before, disjoint ones after; from the index, and from footers. Later writes do not matter."""
     path, table = copy_of(shuffled, tmp_path)
@@ -137,6 +138,7 @@ def test_a_lookup_before_and_after_by_a_model(shuffled: Path, tmp_path: Path) ->
     assert "LINEAR by n" in text and "A sample:" not in text and "What a lookup opens before and after" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("release", "column"), [("0.15.0", "ts"), ("1.0.2", "label"), ("1.2.0", "ts"), ("1.2.0", "at")]
 )
@@ -154,6 +156,7 @@ def test_tables_that_real_hudi_wrote(release: str, column: str, tmp_path: Path) 
     assert numbers(gain.lookup) == expected(old, new)
 
 
+@pytest.mark.thorough
 def test_old_slices_with_log_files_have_no_range(tmp_path: Path) -> None:
     """The averages leave them out, and the page says of how many files it knows the ranges."""
     table = create(tmp_path / "t", table_type="MERGE_ON_READ", options=QUICK)
@@ -173,6 +176,7 @@ def test_old_slices_with_log_files_have_no_range(tmp_path: Path) -> None:
     assert "A sample: the ranges of 4 of 5 files." in Parsed(page(state, "", [])).text
 
 
+@pytest.mark.thorough
 def test_what_is_known_when_the_old_files_are_gone(shuffled: Path, tmp_path: Path) -> None:
     """The sizes of all files: old ones by commits, without them by the plan, in whole MiB."""
     path, table = copy_of(shuffled, tmp_path)
@@ -232,6 +236,7 @@ def test_partitions_that_a_clean_has_left_are_measured(shuffled: Path, tmp_path:
     )
 
 
+@pytest.mark.thorough
 def test_the_newest_five_without_those_that_were_undone(
     shuffled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +277,7 @@ def test_the_newest_five_without_those_that_were_undone(
     assert [bool(row["why"]) for row in advice] == [True, True, False, False, False]
 
 
+@pytest.mark.thorough
 def test_what_is_read_is_bounded(shuffled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of footers, and of ranges in the index. The page says that it shows a sample."""
     path, table = copy_of(shuffled, tmp_path)
@@ -323,6 +329,7 @@ def of_size(size: int) -> FileSlice:
     return FileSlice.of_base(BaseFile("p", f"f-{size}_0-0-0_1.parquet", f"f-{size}", "0-0-0", "1", size))
 
 
+@pytest.mark.thorough
 def test_markup_in_the_name_of_a_column_is_a_text(shuffled: Path, tmp_path: Path) -> None:
     """In the list, in sentences, and in the picture."""
     path, table = copy_of(shuffled, tmp_path)

@@ -96,6 +96,7 @@ STAT_KEYS = {
 }
 
 
+@pytest.mark.thorough
 @given(commits())
 def test_json_round_trip(metadata: CommitMetadata) -> None:
     assert decode_commit_json(encode_commit_json(metadata), "f") == metadata

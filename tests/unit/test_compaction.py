@@ -208,6 +208,7 @@ def test_a_planned_file_is_lost(tmp_path: Path) -> None:
     assert digest(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
     """Readers see the same rows after a kill, and the next run repairs the table and finishes."""

@@ -34,6 +34,7 @@ def table_of(given: Given, ordering: str) -> pa.Table:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize("index", [{"hoodie.index.type": "SIMPLE"}, _BUCKET], ids=["simple", "bucket"])
 @pytest.mark.parametrize(

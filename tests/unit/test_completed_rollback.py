@@ -125,6 +125,7 @@ def test_begun_and_then_others_built_on_it(path: Path) -> None:
     assert details.items() <= {file.name: file.read_bytes() for file in copies.iterdir()}.items()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_own", [False, True])
 def test_begun_is_asked_for_again(path: Path, by_own: bool) -> None:
     """By the instant of the target or of the rollback itself: that it is completed must be said again."""
@@ -174,6 +175,7 @@ def test_a_rollback_that_hudi_carries_out(path: Path) -> None:
 # Beside other writers.
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @COMMANDS
 @pytest.mark.parametrize("options", [NO_LOCK, LOCK])
@@ -217,6 +219,7 @@ def test_merged_into_the_metadata_table(path: Path) -> None:
     assert files(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [undone, rolled_back])
 def test_a_merged_clustering(path: Path, command: TakeBack) -> None:
     before = both(path)
@@ -317,6 +320,7 @@ def test_replaced_files_that_are_all_there(path: Path) -> None:
     assert all(seen.equals(before[0]) for seen in both(path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [undone, rolled_back])
 def test_inputs_of_a_clustering_of_which_older_ones_are_left(path: Path, command: TakeBack) -> None:
     table = open_local(path)

@@ -88,6 +88,7 @@ _CASES: dict[str, tuple[Action, tuple[State, ...], int, float, float | None, typ
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", _CASES)
 def test_who_may_commit_into_what_we_replace(path: Path, case: str) -> None:
     action, states, beside, minutes, last_beat, unlocked, locked = _CASES[case]

@@ -122,6 +122,7 @@ def test_rings_are_read_and_written_as_hudi_does(release: str, tmp_path: Path) -
             Ring.decode(damaged, "a file", "p0")
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", PENDING)
 @pytest.mark.parametrize("release", RELEASES)
@@ -173,6 +174,7 @@ def written(path: Path, version: int, days: int = 3) -> hudi_services.Table:
     return table
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_histories_beside_a_model(seed: int, version: int, tmp_path: Path) -> None:
@@ -205,6 +207,7 @@ def test_histories_beside_a_model(seed: int, version: int, tmp_path: Path) -> No
     assert clustered and table.validate().ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_killed_at_any_write(version: int, tmp_path: Path) -> None:
     table = written(tmp_path / "made", version, days=1)
@@ -235,6 +238,7 @@ def test_killed_at_any_write(version: int, tmp_path: Path) -> None:
         assert len(seen(path)) == 60 and again.validate().ok, survived
 
 
+@pytest.mark.thorough
 def test_a_ring_counts_without_its_instant(tmp_path: Path) -> None:
     """The clustering is archived, and its marker gone: the file groups of the ring tell that it counts."""
     path = tmp_path / "t"
@@ -309,6 +313,7 @@ def test_plans_that_are_rolled_back_twice(tmp_path: Path) -> None:
     assert len(seen(path)) == 60
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
 def test_sorted_splits(layout: str, tmp_path: Path) -> None:
@@ -324,6 +329,7 @@ def test_sorted_splits(layout: str, tmp_path: Path) -> None:
     buckets_are_right(path)
 
 
+@pytest.mark.thorough
 def test_one_bucket_does_not_tell_its_hash_fields(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = create(path, record_key=["id", "ts"], table_type="MERGE_ON_READ")
@@ -337,6 +343,7 @@ def test_one_bucket_does_not_tell_its_hash_fields(tmp_path: Path) -> None:
     assert len(rows_of(path)) == 40
 
 
+@pytest.mark.thorough
 def test_a_clustering_ends_while_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are assigned again, by the new ring."""
     path = tmp_path / "t"
@@ -358,6 +365,7 @@ def test_a_clustering_ends_while_rows_are_written(tmp_path: Path, monkeypatch: p
     assert len(seen(path)) == 70
 
 
+@pytest.mark.thorough
 def test_it_is_not_undone(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = written(path, 9)

@@ -129,6 +129,7 @@ def meaning(column: pa.ChunkedArray) -> list[object]:
     ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 @pytest.mark.spread(5)

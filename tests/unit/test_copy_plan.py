@@ -69,6 +69,7 @@ def test_whole_files_are_copied_into_one(tmp_path: Path) -> None:
     assert (result.before, result.rows_in) == (result.after, 50)
 
 
+@pytest.mark.thorough
 def test_row_groups_are_shared_out_evenly(tmp_path: Path) -> None:
     write(tmp_path, "a", 1000, row_group_size=10)
     write(tmp_path, "b", 500, row_group_size=10)

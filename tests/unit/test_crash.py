@@ -99,6 +99,7 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
     assert instants == {ts}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize(("begun", "most"), [(6, 18), (14, 14)], ids=["rolled back", "taken up"])
 def test_killed_while_it_mends(release: str, begun: int, most: int, tmp_path: Path) -> None:

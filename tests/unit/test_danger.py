@@ -91,6 +91,7 @@ def test_the_page_says_the_same() -> None:
     assert all(without_flags[name].startswith("only reads") for name in READS)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("command", [*CASES, *ALSO])
 def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
     assert digest(table.path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", READS)
 def test_a_command_that_reads_changes_nothing(command: str, tmp_path: Path) -> None:
     table = RECIPES[READS[command].recipe](tmp_path)

@@ -85,6 +85,7 @@ files = st.lists(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @settings(max_examples=20 if DEEP else 6, phases=PHASES)
 @given(files=files, count=st.integers(2, 7), row_group=st.sampled_from([2_000, 20_000, 1 << 20]))
@@ -149,6 +150,7 @@ sorts = st.lists(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @settings(max_examples=15 if DEEP else 6, phases=PHASES)
 @given(
@@ -201,6 +203,7 @@ def test_sorted_parts_are_ranges_of_the_order(
     assert again.results[0].taken_over and again.results[0].files == result.files
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sort", [(), (SortColumn("d"),)], ids=["unsorted", "sorted"])
 def test_files_of_two_calendars(sort: tuple[SortColumn, ...], small_groups: None, tmp_path: Path) -> None:
     """The same number is another day in the hybrid calendar: all parts read the days as one task would."""
@@ -250,6 +253,7 @@ def executed(path: Path, storage: Storage | None, options: dict[str, str]) -> Re
     return clustering.execute(wanted, storage, LocalEngine(cores=CORES))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sort", "number"), [pytest.param({}, 0, marks=pytest.mark.deep), (SORT, 1)], ids=["unsorted", "sorted"]
 )
@@ -275,6 +279,7 @@ def test_killed_at_any_write(sort: dict[str, str], number: int, small_groups: No
     assert taken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sort", [{}, SORT], ids=["unsorted", "sorted"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_plan_of_few_groups_on_many_cores(
@@ -308,6 +313,7 @@ def changed(rows: list[tuple[Any, pa.Table]]) -> list[tuple[Any, pa.Table]]:
     return [(label, table.set_column(column, table.schema.field(column), values)), *others]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -339,6 +345,7 @@ def _parts(pieces: LocalPieces) -> tuple[Any, Any]:
     return pieces._partitions, pieces._held
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(23)
 @pytest.mark.parametrize("sort", [{}, SORT_HISTORY], ids=["unsorted", "sorted"])
 @pytest.mark.parametrize(("release", "name"), CASES)

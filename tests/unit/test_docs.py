@@ -305,6 +305,7 @@ def test_options_and_flags_of_operating_clustering_exist() -> None:
     assert set(re.findall(r"(?<![\w-])--\w[\w-]*", text)) - not_ours <= known
 
 
+@pytest.mark.thorough
 def test_what_the_index_quotes_is_what_the_program_says() -> None:
     """Each quoted text is a piece of one literal, with anything for what is filled in."""
     said = "\n".join(text for path in PACKAGE.rglob("*.py") for text in literals(path))
@@ -353,6 +354,7 @@ def test_every_kind_of_difference_is_in_its_runbook() -> None:
     assert all(f"`{kind.value}`" in text for kind in validation_model.DifferenceKind)
 
 
+@pytest.mark.thorough
 def test_every_list_of_the_reports_is_in_their_page(tmp_path: Path) -> None:
     page = document("docs/report.md").partition("\n## The lists\n")[2]
     sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL))

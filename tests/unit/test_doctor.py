@@ -508,6 +508,7 @@ LEADS_TO = {"a_clustering_before_writes": {"archive_lags"}, "a_dead_writer_befor
 """What is due only when the command has been run."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SEEDS)
 def test_a_seeded_fault_is_found_and_its_command_mends_it(
     name: str, tmp_path: Path, known: Callable[[str], Pristine]
@@ -545,6 +546,7 @@ def test_a_seeded_fault_is_found_and_its_command_mends_it(
     assert name not in ONLY_SHOWN
 
 
+@pytest.mark.thorough
 def test_a_sort_column_without_values_is_no_overlap(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
     it = Made(tmp_path / "table", known)
     it.create()
@@ -635,6 +637,7 @@ def test_every_check_is_seeded() -> None:
     assert {check for check, _ in SEEDS.values()} == {one.name for one in CHECKS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("release", "recipe"),
     [(release, recipe) for release in _HEALTHY for recipe in (*_ALWAYS_HEALTHY, *_HEALTHY[release])],

@@ -58,6 +58,7 @@ def seen(path: Path) -> dict[str, tuple[str, int, str]]:
     return {row["id"]: (row["_hoodie_partition_path"], row["ts"], row["text"]) for row in rows}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
@@ -154,6 +155,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         without_columns(tmp_path / "by_hour", ordering=["hour"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("blocks", ["avro", "parquet"])
 @pytest.mark.parametrize("style", [True, False])
 def test_records_have_the_texts_of_the_path(blocks: str, style: bool, tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ def test_an_option_that_takes_code_takes_none_from_a_table(option: Option[Any]) 
     assert option.parse in (value_types.text, value_types.names) or not option.in_table.allows(value)
 
 
+@pytest.mark.thorough
 def test_each_honoured_key_is_read() -> None:
     read: set[str] = set()
     for file in PACKAGE.rglob("*.py"):

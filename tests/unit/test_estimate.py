@@ -57,6 +57,7 @@ def executed(path: Path, options: dict[str, str]) -> Report:
     return clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(9)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("table", [*RELEASES, "demo"])
@@ -99,6 +100,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(5)
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
 @pytest.mark.parametrize("sort", ["", "a", "b"])

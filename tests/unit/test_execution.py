@@ -136,6 +136,7 @@ def own(kind: type[GroupWriter], **options: str) -> dict[str, str]:
     return {EXECUTION: f"{__name__}:{kind.__name__}", **options}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -146,6 +147,7 @@ def test_what_happens_to_rows_is_found(
     refused(unpack(release, tmp_path), own(Faulty))
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("kind", FAULTY)
@@ -223,6 +225,7 @@ class Drawn(Own):
 DRAWN: list[list[int]] = []
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @settings(max_examples=100 if DEEP else 25)
 @given(st.data())
@@ -302,6 +305,7 @@ def executed(path: Path, options: dict[str, str]) -> Report:
     return clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("memory", [TaskMemory(), TaskMemory(limit=4096 * 5)], ids=["in memory", "on disk"])
 def test_slices_with_log_files(memory: TaskMemory, tmp_path: Path) -> None:
     """Merged rows are counted by other code than that which merges them, also for a strategy of one's own."""
@@ -349,6 +353,7 @@ class Narrow(Own):
         self.put(table.drop_columns(["_hoodie_commit_seqno"]) for table in self.tables())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "said"), [(Broken, r"Broken failed: KeyError: 'what I looked for'"), (Narrow, "Narrow failed: KeyError")]
 )

@@ -117,6 +117,7 @@ def index_is_true(path: Path) -> None:
             assert fit
 
 
+@pytest.mark.thorough
 def test_what_a_clustering_writes_is_true(path: Path) -> None:
     before = both(path)
     index_is_true(path)
@@ -137,6 +138,7 @@ def test_what_a_clustering_writes_is_true(path: Path) -> None:
     assert {(one.type_code, len(one.bits)) for one in ours} == {(one.type_code, len(one.bits)) for one in hudis}
 
 
+@pytest.mark.thorough
 def test_undo_and_rollback_take_the_records_back(path: Path) -> None:
     before = {index: records(path, index) for index in INDEXES}
     for roll_back_instant in (False, True):
@@ -209,6 +211,7 @@ REDEFINED: dict[str, tuple[Callable[[dict[str, Any]], object] | None, str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", REDEFINED)
 def test_what_cannot_be_computed_is_refused_before_anything_is_written(case: str, newest_table: Path) -> None:
     change, text = REDEFINED[case]
@@ -232,6 +235,7 @@ def test_whoever_only_deletes_needs_no_function(newest_table: Path) -> None:
         clean_all(newest_table)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -284,6 +288,7 @@ def test_an_index_that_the_commit_does_not_know(newest_table: Path) -> None:
     assert metadata.timeline.find(change.instant) is None
 
 
+@pytest.mark.thorough
 def test_log_files_of_writes(path: Path) -> None:
     """Each has the range of its records, which widens that of its partition; one with deletes alone has no record."""
     properties = path / ".hoodie" / "hoodie.properties"

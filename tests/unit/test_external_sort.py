@@ -48,6 +48,7 @@ def merged(sorter: RowSorter, tables: Sequence[pa.Table], limit: int) -> tuple[p
         return pa.concat_tables(first), len(first), sort.spilled_bytes
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(st.lists(ROW, min_size=1, max_size=60), ORDER, st.integers(1, 9), st.sampled_from([1, 2_000, 20_000, 1 << 30]))
 def test_all_types_with_nulls(
@@ -74,6 +75,7 @@ def random_table(rows: int) -> pa.Table:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layout", [LINEAR, *(pytest.param(one, marks=pytest.mark.deep) for one in (Z_ORDER, HILBERT))])
 def test_runs_with_dictionaries_of_their_own(layout: str, tmp_path: Path) -> None:
     table = random_table(30_000)
@@ -124,6 +126,7 @@ def read(storage: Storage, path: str) -> pa.Table:
     return pq.read_table(Path(storage.root) / path).drop_columns(["_hoodie_file_name"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layout", [LINEAR, pytest.param(Z_ORDER, marks=pytest.mark.deep)])
 def test_a_group_larger_than_the_memory(layout: str, tmp_path: Path) -> None:
     """The same files as with enough memory; along a curve, whose sample is then smaller, the same rows."""
@@ -136,6 +139,7 @@ def test_a_group_larger_than_the_memory(layout: str, tmp_path: Path) -> None:
     assert [new.rows for new in spilled.files] == pytest.approx([n.rows for n in whole.files], rel=0.05)
 
 
+@pytest.mark.thorough
 def test_many_runs_are_merged_into_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_sort, "_FAN_IN", 3)
     table = random_table(20_000)
@@ -173,6 +177,7 @@ def test_wide_rows_late_and_dictionaries_of_many_values(tmp_path: Path) -> None:
     assert len(loaded) > 10 and max(loaded) < limit
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()

@@ -89,6 +89,7 @@ def test_connections_break(server: str, command: str, placed: Placed, tmp_path: 
             assert len(place.proxy.asked) <= undisturbed + _FOR_A_FAILURE * undisturbed // 10 + _BY_TIME, kind
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["write", "execute"])
 def test_some_runs_end_as_undisturbed(command: str, placed: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_client, "_FIRST_PAUSE", 0.01)

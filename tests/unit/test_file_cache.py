@@ -259,6 +259,7 @@ def test_a_damaged_instant_is_refused_each_time_and_read_when_it_is_mended(tmp_p
         assert open_local(path).timeline.read_commit(instant).stats
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_an_instant_that_was_undone_and_executed_again_is_read_anew(release: str, tmp_path: Path) -> None:
     """On version 6 its completed file has the same name both times."""

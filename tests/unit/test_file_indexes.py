@@ -79,6 +79,7 @@ def is_right(path: Path) -> None:
     assert not (path / FOLDER).exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
@@ -103,6 +104,7 @@ def test_a_metadata_table(version: int, kind: str, partitioned: bool, tmp_path: 
     assert (open_local(path).metadata is not None) and table.build_index(options=_QUIET).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_index_after_the_other(version: int, tmp_path: Path) -> None:
     """What a table has stays, and the records of each index are those that a writer makes."""
@@ -169,6 +171,7 @@ class Beside(LocalEngine):
         return super().map(function, tasks, description, progress)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(7)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
@@ -192,6 +195,7 @@ def contents_of(some: Any) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in some.to_pylist()]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
@@ -254,6 +258,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     assert listed(path) == {"files"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_commits_that_were_archived_meanwhile(version: int, tmp_path: Path) -> None:
     """Made and archived between two looks: the timeline tells nothing of them."""
@@ -297,6 +302,7 @@ def test_a_log_file_that_goes_before_it_is_read(version: int, tmp_path: Path) ->
     assert [(one.minimum, one.maximum) for one in ranges] == [(0, 999)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough
 def test_columns_that_came_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = made(path, 9)
@@ -329,6 +335,7 @@ def test_statistics_by_which_rows_would_be_missed(tmp_path: Path) -> None:
     is_right(path)
 
 
+@pytest.mark.thorough
 def test_files_that_a_savepoint_hides(by_hudi: ByHudi, tmp_path: Path) -> None:
     """They are listed, and seen when the savepoint goes."""
     path = by_hudi("1.2.0", "beyond", tmp_path / "t")
@@ -345,6 +352,7 @@ def test_files_that_a_savepoint_hides(by_hudi: ByHudi, tmp_path: Path) -> None:
     assert with_table == by_listing and with_table
 
 
+@pytest.mark.thorough
 def test_another_process_builds_it_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made(path, 8)
@@ -367,6 +375,7 @@ def test_another_process_builds_it_meanwhile(tmp_path: Path) -> None:
 _UTC = {"spark.sql.session.timeZone": "UTC"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_expression_indexes(release: str, tmp_path: Path) -> None:
     """Dropped and built here, they are what real Hudi's CREATE INDEX had made, and are kept in step."""

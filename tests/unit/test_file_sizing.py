@@ -65,6 +65,7 @@ def rank(key: pa.Array) -> np.ndarray:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(8)
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("key", KEYS)
@@ -104,6 +105,7 @@ def sizes(folder: Path, table: pa.Table, sort: str, files: int, wanted: int = 1 
     return [new.size for new in rewrite_group(task, "0-0-0").files]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("sort", ["key", ""])
 @pytest.mark.parametrize("content", ["heavy at one end", "repeats"])

@@ -125,6 +125,7 @@ def the_stat(path: Path) -> WriteStat:
     return stat
 
 
+@pytest.mark.thorough
 def test_keys_of_copied_row_groups_are_in_the_footer(tmp_path: Path) -> None:
     """So an upsert by its bloom filter finds old rows, and a file without a key is passed over."""
     path = tmp_path / "rides"
@@ -193,6 +194,7 @@ class File:
         return new.add_column(0, "_hoodie_record_key", new.column("id"))
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @settings(max_examples=20 if DEEP else 7)
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 40)), min_size=2, max_size=8))
@@ -214,6 +216,7 @@ def test_few_row_groups_are_small(tmp_path_factory: pytest.TempPathFactory, part
     assert keys == [f"k{n:05d}" for n in range(file.rows)]
 
 
+@pytest.mark.thorough
 def test_many_small_writes(tmp_path: Path) -> None:
     """Readers suffer from hundreds of tiny row groups."""
     file = File(tmp_path)
@@ -223,6 +226,7 @@ def test_many_small_writes(tmp_path: Path) -> None:
     assert 5 <= len(sizes) <= sum(sizes) // SMALL + 1
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("any_size")
 def test_small_row_groups_of_others_are_merged(tmp_path: Path) -> None:
     """As they were written by somebody who filled a file a hundred times."""
@@ -250,6 +254,7 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newest_files, "_refuse", lambda table, problem: None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", ["SNAPPY", "GZIP", "UNCOMPRESSED"])
 def test_another_codec(codec: str, tmp_path: Path) -> None:
     """Pages are compressed anew, and stay what they were."""
@@ -326,6 +331,7 @@ INDEXES: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("index", ["BLOOM", "RECORD_INDEX"])
 @pytest.mark.parametrize("version", VERSIONS)
@@ -407,6 +413,7 @@ def last_instant(path: Path) -> str:
 Append = Callable[..., Any]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", [a_lost_row_group, a_double_row_group, a_row_group_of_another_file])
 def test_a_fault_in_the_copy_is_found(
     fault: Callable[[Append], Append], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -188,6 +188,7 @@ def _fits(names: Sequence[str], parts: Sequence[str], root: Path, tables: set[Pa
     return len(names) == len(parts) and all(map(re.fullmatch, patterns, names))
 
 
+@pytest.mark.thorough
 def test_links_and_places_that_are_written_twice(tmp_path: Path, seeds: Seeds) -> None:
     path = seeds.copy("plain", tmp_path / "lake" / "plain")
     (tmp_path / "lake" / "link").symlink_to(path)
@@ -529,6 +530,7 @@ class _Slow:
         return getattr(self._storage, name)
 
 
+@pytest.mark.thorough
 def test_a_table_that_is_broken_locked_or_slow_stops_no_other(
     tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -626,6 +628,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [1, 10, 20])
 def test_a_storage_that_never_answers_keeps_neither_others_nor_the_process(
     after: int, tmp_path: Path, seeds: Seeds
@@ -643,6 +646,7 @@ def test_a_storage_that_never_answers_keeps_neither_others_nor_the_process(
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 9))])
 def test_services_run_by_their_gain_within_the_budget(seed: int, tmp_path: Path, seeds: Seeds) -> None:
     """Random fleets and budgets: what clusterings and compactions read is within it, and the first ones had it."""
@@ -707,6 +711,7 @@ def test_time_that_is_over_leaves_the_rest(tmp_path: Path, seeds: Seeds, monkeyp
     assert all(digest(path) == before[path] for path in paths)
 
 
+@pytest.mark.thorough
 def test_warnings_of_many_tables_are_told_once(tmp_path: Path, seeds: Seeds) -> None:
     fleet_of(tmp_path, seeds, "cow", "plain", "cow", "cow")
     results = tmp_path / "results.jsonl"
@@ -740,6 +745,7 @@ def _words(**options: str) -> list[str]:
     return [word for key, value in {**DUE, **options}.items() for word in ("--hoodie-conf", f"{key}={value}")]
 
 
+@pytest.mark.thorough
 def test_what_ends_a_run_from_outside_loses_nothing(tmp_path: Path, seeds: Seeds) -> None:
     """SIGTERM releases what services hold, and SIGKILL does not: the next run with --resume does the rest."""
     paths = fleet_of(tmp_path, seeds, *(kind for kind in KINDS for _ in range(2)))
@@ -769,6 +775,7 @@ def test_what_ends_a_run_from_outside_loses_nothing(tmp_path: Path, seeds: Seeds
     assert not [one for path in paths for one in open_local(path).timeline.pending()]
 
 
+@pytest.mark.thorough
 def test_a_second_run_does_not_write_the_same_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results.jsonl"
     first = ResultsFile.open(str(results), resume=True, applies=False)
@@ -786,6 +793,7 @@ def test_a_second_run_does_not_write_the_same_results(tmp_path: Path, capsys: py
     assert run(["fleet", listed(tmp_path, "/none"), "--resume"]) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -807,6 +815,7 @@ def test_files_that_cannot_have_results(
     assert (tmp_path / "binary").read_bytes() == b"\xff\xfe"
 
 
+@pytest.mark.thorough
 def test_a_full_disk_costs_the_results_alone(tmp_path: Path) -> None:
     """The report of a run is told, and its results can be gone on from."""
     results = tmp_path / "results.jsonl"
@@ -821,6 +830,7 @@ def test_a_full_disk_costs_the_results_alone(tmp_path: Path) -> None:
         assert 2 <= len(lines) < 40 and results.stat().st_size <= blocks * 1024
 
 
+@pytest.mark.thorough
 def test_a_look_is_written_when_it_has_ended(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = fleet_of(tmp_path, seeds, "cow", "plain")
     ends, opened, results = threading.Event(), opening.open_storage, tmp_path / "results.jsonl"
@@ -839,6 +849,7 @@ def test_a_look_is_written_when_it_has_ended(tmp_path: Path, seeds: Seeds, monke
     assert {name: line["state"] for name, line in lines_of(results).items()} == {"cow0": "due", "plain1": "due"}
 
 
+@pytest.mark.thorough
 def test_what_was_mended_is_told_as_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, results = tmp_path / "rides", tmp_path / "results.jsonl"
     made(path, 9, "COPY_ON_WRITE")
@@ -863,6 +874,7 @@ def test_nothing_due_is_idle(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert "with --apply" not in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_the_example_for_cron(tmp_path: Path, seeds: Seeds) -> None:
     paths = fleet_of(tmp_path, seeds, "cow", "plain")
     tables = listed(tmp_path, *map(str, paths))
@@ -926,6 +938,7 @@ class _Airflow:
         return found
 
 
+@pytest.mark.thorough
 def test_the_example_for_airflow(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's classes are stand-ins here; its own scheduler runs the DAG in tests/unit/test_airflow.py (deep)."""
     paths = fleet_of(tmp_path, seeds, "plain")
@@ -957,6 +970,7 @@ def test_the_example_for_airflow(tmp_path: Path, seeds: Seeds, monkeypatch: pyte
         work.execute({})
 
 
+@pytest.mark.thorough
 def test_tables_in_an_object_store(
     tmp_path: Path, seeds: Seeds, servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

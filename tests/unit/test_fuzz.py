@@ -28,6 +28,7 @@ def try_cases(runner: Runner, name: str, seed: int, cases: int) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_damaged_files(name: str, runner: Runner) -> None:
     try_cases(runner, name, _SEED, _CASES)

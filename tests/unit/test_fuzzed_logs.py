@@ -51,6 +51,7 @@ def inserted(chance: random.Random, data: bytes) -> bytes:
     return data[:at] + chance.randbytes(1 + chance.randrange(40)) + data[at:]
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize("damage", [flipped, cut, removed, doubled, inserted])
 @pytest.mark.parametrize("release", RELEASES)

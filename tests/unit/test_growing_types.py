@@ -123,6 +123,7 @@ def kinds_of(table: hudi_services.Table) -> dict[str, Kind]:
     return {name: one.kind for name, one in TableSchema.of(schema).types.items() if name in _GROWTHS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("version", VERSIONS)
@@ -159,6 +160,7 @@ def rides(ids: str, **columns: pa.Array) -> pa.Table:
     return pa.table({**known, **columns})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("column", "wide", "message"),
     [
@@ -220,6 +222,7 @@ def test_ranges_of_partitions_must_keep_their_type_on_version_8(tmp_path: Path) 
         assert found.column("n").to_pylist() == [0, 1 << 40]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_beside_global_indexes(version: int, kind: str, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_round_trip(entries: list[tuple[bytes, bytes]]) -> None:
         assert reader.get(row) == value
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.binary(max_size=20), st.sampled_from(LENGTHS), SUFFIXES, NESTED), min_size=1))
 def test_entries_inside_values_and_keys_of_others(parts: list[tuple[bytes, int, bytes, bytes]]) -> None:
@@ -71,6 +72,7 @@ def test_entries_inside_values_and_keys_of_others(parts: list[tuple[bytes, int, 
     assert list(zip(rows.to_pylist(), values.to_pylist(), strict=True)) == [(row, value) for row, value, _ in entries]
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(ENTRIES, st.lists(st.integers(0, 30)), st.sampled_from([1, 200, 1 << 20]), st.booleans())
 def test_batches_do_not_show(entries: list[tuple[bytes, bytes]], cuts: list[int], piece: int, wide: bool) -> None:
@@ -106,6 +108,7 @@ def test_keys_of_text_and_values_of_a_dictionary(kind: pa.DataType) -> None:
     assert column_pairs(HFileReader(b"".join(written), "f")) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda f: f.name)
 def test_golden_files(file: Path) -> None:
     reader = HFileReader(file.read_bytes(), file.name)
@@ -238,6 +241,7 @@ def is_typed(data: bytes) -> bool:
     return False
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(st.sampled_from(GOLDEN), st.data())
 def test_damaged_files_raise_nothing_else(file: Path, data: st.DataObject) -> None:

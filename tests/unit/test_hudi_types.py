@@ -71,6 +71,7 @@ def values(path: Path) -> list[dict[str, Any]]:
     return found.select([name for name in found.column_names if not name.startswith("_hoodie")]).to_pylist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize("kind", ["vectors", "variant"])
 def test_services_keep_rows_types_and_footer_entries(kind: str, service: str, tmp_path: Path) -> None:

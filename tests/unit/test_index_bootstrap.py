@@ -86,6 +86,7 @@ def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_clustering_moves_the_keys(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
@@ -98,6 +99,7 @@ def test_a_clustering_moves_the_keys(release: str, tmp_path: Path) -> None:
     assert not list((path / ".hoodie/.temp").rglob("*.arrow"))
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_killed_at_any_write_and_resumed(release: str, number: int, tmp_path: Path) -> None:
@@ -150,6 +152,7 @@ def test_finished_shards_are_not_done_again(tmp_path: Path) -> None:
     assert indexed_locations(path) == real_locations(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_is_written_meanwhile_is_followed(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
@@ -214,6 +217,7 @@ def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 def test_a_clustering_that_has_begun_blocks_the_publishing(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     clustering.schedule(request(path, Mode.SCHEDULE))
@@ -291,6 +295,7 @@ def date_anew(path: Path, files: list[Path]) -> None:
     properties.write_text(re.sub(r"saved on \S+", "saved on 2031-01-01T00:00:00.000000001Z", properties.read_text()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("happen", "why"),
     [
@@ -398,6 +403,7 @@ def archive_before(path: Path, ts: str) -> None:
             (path / timeline.path(name)).unlink()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_key_that_another_file_has_stays_when_its_file_goes_meanwhile(release: str, tmp_path: Path) -> None:
     """Twice in a row: the key lies in three files, and two of them go while the index is built."""

@@ -31,6 +31,7 @@ def listed(path: Path) -> set[str]:
     return {*open_local(path).config.metadata_partitions}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [8, 9])
 def test_an_index_and_what_needs_it(version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -68,6 +69,7 @@ def test_statistics(tmp_path: Path) -> None:
         index_drop(wanted(path, "files"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["", "..", "../timeline", "a/b", ".hoodie", "secondary:../../x"])
 def test_names_that_are_no_index(index: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -78,6 +80,7 @@ def test_names_that_are_no_index(index: str, tmp_path: Path) -> None:
     assert digest(path) == before
 
 
+@pytest.mark.thorough
 def test_killed_at_any_write(tmp_path: Path) -> None:
     made(tmp_path / "made", 9)
 

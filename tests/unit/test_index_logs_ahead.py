@@ -82,6 +82,7 @@ def is_valid(path: Path) -> bool:
     return validate(ValidateRequest(base_path=str(path), options=resolve([("test", LOCK)]))).exit_code == 0
 
 
+@pytest.mark.thorough
 def test_nothing_is_written_under_the_lock(path: Path, way: str) -> None:
     engine, wanted = Watching(path), both(path)
     assert cluster(path, way, engine).exit_code == 0
@@ -91,6 +92,7 @@ def test_nothing_is_written_under_the_lock(path: Path, way: str) -> None:
     assert not [*path.glob(".hoodie/.hudi_services/staged-*"), *path.glob(".hoodie/.temp/*")]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(8)
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_newer_instant_comes(path: Path, way: str, times: int) -> None:
@@ -111,6 +113,7 @@ def test_a_newer_instant_comes(path: Path, way: str, times: int) -> None:
     assert both(path)[0].equals(wanted[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 def test_a_group_is_left_out(path: Path, way: str) -> None:
     """Its keys stay where they are, although log files with new places were written."""

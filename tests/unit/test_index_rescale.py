@@ -99,6 +99,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_up_and_down(made: Making, version: int, way: str, tmp_path: Path) -> None:
@@ -139,6 +140,7 @@ class Beside(LocalEngine):
         return super().map(function, tasks, description, progress)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3))])
 def test_beside_writers(made: Making, version: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +157,7 @@ def test_beside_writers(made: Making, version: int, seed: int, tmp_path: Path, m
         is_right(path, count)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("version", "number"), [(6, 0), (8, 1), (9, 2)])
@@ -197,6 +200,7 @@ class DiesAtPublishing(LocalStorage):
         super().create(path, data)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writes_after_a_kill_without_an_index(made: Making, version: int, tmp_path: Path) -> None:
     path = made(tmp_path / "t", version)
@@ -279,6 +283,7 @@ def groups_of(path: Path) -> dict[str | None, int]:
     return {partition: len(some) for partition, some in shards.by_partition.items()}
 
 
+@pytest.mark.thorough
 def test_a_partitioned_index(by_partition: Path) -> None:
     path, before = by_partition, groups_of(by_partition)
     one = next(partition for partition in before if partition is not None)
@@ -348,6 +353,7 @@ def told(path: Path, **options: str) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_advice(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     assert told(path) == [], "10 would be right"
@@ -363,6 +369,7 @@ def test_advice(made: Making, tmp_path: Path) -> None:
     assert told(path) == []
 
 
+@pytest.mark.thorough
 def test_advice_on_partitions(by_partition: Path) -> None:
     index_rescale(wanted(by_partition, 8), engine=LocalEngine())
     (many,) = told(by_partition)
@@ -371,6 +378,7 @@ def test_advice_on_partitions(by_partition: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_of_the_metadata_table_that_has_begun(made: Making, version: int, tmp_path: Path) -> None:
     """Its plan names files of the index, and whoever completes it needs them."""
@@ -407,6 +415,7 @@ class Drops(LocalEngine):
         return found
 
 
+@pytest.mark.thorough
 def test_an_index_that_is_dropped_meanwhile(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "gone", 9)
     with pytest.raises(ConflictError, match="the record index was dropped meanwhile"):
@@ -417,6 +426,7 @@ def test_an_index_that_is_dropped_meanwhile(made: Making, tmp_path: Path) -> Non
     is_right(path, 6)
 
 
+@pytest.mark.thorough
 def test_a_key_in_two_partitions_of_which_one_goes(tmp_path: Path) -> None:
     """While the index is out: the row that stays is found by it afterwards, whichever the index had named."""
     simple = {**_WRITES, "hoodie.index.type": "SIMPLE"}
@@ -434,6 +444,7 @@ def test_a_key_in_two_partitions_of_which_one_goes(tmp_path: Path) -> None:
         is_right(path, 6)
 
 
+@pytest.mark.thorough
 def test_a_killed_rescale_after_the_index_was_built_and_dropped(made: Making, tmp_path: Path) -> None:
     """A build takes the instant that the rescale was to have; a drop is a drop."""
     count = {one.key: "4" for one in index_keys.GROUP_COUNTS}
@@ -473,6 +484,7 @@ class Asks(LocalEngine):
         return found
 
 
+@pytest.mark.thorough
 def test_an_idle_run_beside_one_at_work(made: Making, tmp_path: Path) -> None:
     path = made(tmp_path / "t", 9)
     idle = Asks(path, lambda: index_rescale(wanted(path, 3), engine=LocalEngine()))
@@ -502,6 +514,7 @@ def test_files_that_are_lost_before_the_index_is_taken_out(made: Making, tmp_pat
     is_right(path, 6)
 
 
+@pytest.mark.thorough
 def test_a_partition_that_comes_meanwhile(by_partition: Path) -> None:
     table = hudi_services.open(by_partition, engine="local")
     before = groups_of(by_partition)

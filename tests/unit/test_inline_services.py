@@ -39,6 +39,7 @@ def services(result: hudi_services.Result) -> list[tuple[str, str, str]]:
     return [(row["service"], row["action"], row["state"]) for row in found]
 
 
+@pytest.mark.thorough
 def test_a_clean_follows_as_in_hudi(table: hudi_services.Table, tmp_path: Path) -> None:
     """It is on by default, and keeps what Hudi's default keeps; no row in the report when there is nothing to clean."""
     table.insert(rows(0, 10))
@@ -55,6 +56,7 @@ def test_a_clean_follows_as_in_hudi(table: hudi_services.Table, tmp_path: Path) 
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_inline_clustering(table: hudi_services.Table, tmp_path: Path) -> None:
     """Every four commits, as in Hudi; pending plans come first."""
     options = {**FILTERS, "hoodie.clustering.inline": "true"}
@@ -113,6 +115,7 @@ def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_p
     assert services(table.upsert(rows(0, 10, 5), options=few)) == [("archive", "archive", "completed")]
 
 
+@pytest.mark.thorough
 def test_inline_compaction(tmp_path: Path) -> None:
     """Of merge-on-read tables, after five delta commits, as in Hudi; pending plans come first."""
     table = create(tmp_path / "rides", partition_by=None, table_type="MERGE_ON_READ")

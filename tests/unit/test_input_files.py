@@ -181,6 +181,7 @@ def texts_table(path: Path, *rows: tuple[str, str], day: str = "d") -> hudi_serv
     return table
 
 
+@pytest.mark.thorough
 def test_a_delete_deletes_the_row_of_its_key(tmp_path: Path) -> None:
     """The keys 007 and 7 are two keys. Other columns of the file do not matter, whatever is in them."""
     for file_format, content in (
@@ -200,6 +201,7 @@ def test_a_delete_deletes_the_row_of_its_key(tmp_path: Path) -> None:
 TEXTS = ["007", "1234", "1.10", "1e5", "2024-01-01", "2024-01-01T10:00:00Z", "true", "NaN", "NULL", "", " x ", "+1"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file_format", ["csv", "json"])
 def test_text_columns_get_texts(file_format: str, tmp_path: Path) -> None:
     texts_table(tmp_path / "rides", ("x", "y"))
@@ -256,6 +258,7 @@ EXACT = {
 }
 
 
+@pytest.mark.thorough
 def test_csv_values_of_each_type(tmp_path: Path) -> None:
     typed_table(tmp_path / "rides", nested=False)
     (tmp_path / "new.csv").write_text(
@@ -399,6 +402,7 @@ GUESSED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("texts", "kind"), GUESSED, ids=[",".join(texts) for texts, _ in GUESSED])
 def test_types_of_csv(texts: list[str], kind: str, tmp_path: Path) -> None:
     """By all values, in whatever order and in whatever files they are; a text is as it was."""
@@ -417,6 +421,7 @@ def test_types_of_csv(texts: list[str], kind: str, tmp_path: Path) -> None:
             assert values(folder)["x"] == order
 
 
+@pytest.mark.thorough
 def test_keys_and_partitions_of_a_new_table_are_texts(tmp_path: Path) -> None:
     for name, content in (
         ("new.csv", "id,day,n\n7,2024-01-02,1\n1234,2024-01-03,2\n"),
@@ -432,6 +437,7 @@ def test_keys_and_partitions_of_a_new_table_are_texts(tmp_path: Path) -> None:
         assert [one["id"] for one in rows_of(path)] == ["0x07", "1234", "7"]
 
 
+@pytest.mark.thorough
 def test_partition_paths_of_numbers(tmp_path: Path) -> None:
     """A key generator that makes paths of milliseconds gets numbers, one that reads texts gets texts."""
     keygen = {
@@ -623,6 +629,7 @@ def test_json_fields_that_come_late(tmp_path: Path) -> None:
     assert found.slice(0, 1).to_pylist() == [{**first, "n": 1.0, "o": {"x": 1, "y": None}, "late": None}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("padding", range(4))
 def test_line_breaks_within_quotes(padding: int, tmp_path: Path) -> None:
     """Wherever the blocks of a large file end."""
@@ -840,6 +847,7 @@ def stored_in_pieces(rows: pa.Table, file_format: str, folder: Path, choose: ran
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file_format", ["csv", "json"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3))])
 def test_generated_texts_come_back(
@@ -939,6 +947,7 @@ def samples(folder: Path) -> Sequence[tuple[str, bytes]]:
     return [*found, *((f"{name}.gz", gzip.compress(data)) for name, data in found[:2]), ("b.parquet", plain.getvalue())]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_files(seed: int, tmp_path: Path) -> None:
     """Any bytes are rows, or are refused in one sentence that names the file: there is no other error."""

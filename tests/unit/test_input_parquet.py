@@ -105,6 +105,7 @@ def ends(values: pa.Array) -> list[tuple[int, int]]:
     return list(itertools.pairwise(offsets))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", READ_BY_SPARK)
 def test_a_table_gets_the_types_and_values_that_spark_reads(name: str, tmp_path: Path) -> None:
     """Also when the same file is then upserted into that table."""
@@ -227,6 +228,7 @@ OPTIONS_OF_ARROW: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", OPTIONS_OF_ARROW)
 def test_files_of_pyarrow(options: str, tmp_path: Path) -> None:
     cases = AS_INT96 if options in ("int96", "spark") else BY_ARROW

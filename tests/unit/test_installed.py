@@ -64,6 +64,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("installed"))
 
 
+@pytest.mark.thorough
 def test_the_launcher_finds_the_package(installed: Installed, tmp_path: Path) -> None:
     """And not one in the folder where it is started."""
     submit = tmp_path / "spark" / "bin" / "spark-submit"
@@ -85,6 +86,7 @@ def test_the_launcher_finds_the_package(installed: Installed, tmp_path: Path) ->
     assert json.loads(planned.stdout)["state"] == "requested"
 
 
+@pytest.mark.thorough
 def test_commands_without_spark(installed: Installed, tmp_path: Path) -> None:
     table = unpack("1.2.0", tmp_path)
     program = "hudi-services"
@@ -102,6 +104,7 @@ def test_commands_without_spark(installed: Installed, tmp_path: Path) -> None:
     assert installed.report(program, "undo", table, "--instant", str(planned["instant"]))["exit_code"] == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [("execute",), ("execute", "-m", "scheduleAndExecute"), ("index-bootstrap",)])
 def test_what_needs_spark_says_so(installed: Installed, command: tuple[str, ...], tmp_path: Path) -> None:
     table = unpack("1.2.0", tmp_path)

@@ -41,6 +41,7 @@ def indexed_places(path: Path, keys: list[str]) -> set[tuple[str, str]]:
     return {(found.locations[int(at)].partition, key) for at, key in zip(found.positions, keys, strict=True)}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(11)
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
 @pytest.mark.parametrize("way", WAYS)
@@ -79,6 +80,7 @@ def test_too_many_to_look_for(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert table.validate(repair=True).ok and table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", ["1.0.2", pytest.param("1.1.1", marks=pytest.mark.deep), "1.2.0"])
 def test_secondary_indexes(release: str, by_hudi: ByHudi, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_shard_is_one_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert reads[1] < (tmp_path / "run").stat().st_size / 9
 
 
+@pytest.mark.thorough
 def test_a_long_index(tmp_path: Path) -> None:
     run = KeyRun.open(write(tmp_path, [(i, f"k{i}") for i in range(10_000)], {"note": "n" * 100_000}), "run")
     assert len(run.notes["note"]) == 100_000

@@ -12,6 +12,7 @@ ALIKE = st.lists(st.sampled_from([b"\0", b"a", b"b", b"\xff", b"0123456789abcdef
 KEYS = st.binary(max_size=12) | ALIKE.map(b"".join)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(st.lists(KEYS, max_size=40), st.booleans(), st.integers(0, 3))
 def test_keys_are_sorted_by_unsigned_bytes_and_equal_ones_stay(keys: list[bytes], wide: bool, cut: int) -> None:

@@ -71,6 +71,7 @@ def test_a_table_of_log_files_alone(release: str, tmp_path: Path) -> None:
     assert made(table, "id").form.is_named is False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("version", "said", "key"),
     [(6, "false", "urn:a"), (8, "false", "urn:a"), (8, "true", "a"), (8, "", "a"), (9, "true", "urn:a")],

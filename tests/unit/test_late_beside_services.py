@@ -25,6 +25,7 @@ from .test_publish_late import Table
 from .test_salvage import Beside, rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(6, 24))])
 def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> None:
     """It deletes files that the run reads, or has read: no group of these is committed, and every other one is."""
@@ -65,6 +66,7 @@ def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> Non
     assert not open_local(table.path).timeline.pending()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("lock", [{}, LOCK], ids=["no lock", "lock"])
 def test_an_index_is_not_published_beside_it(release: str, lock: dict[str, str], tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ WHAT = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @WHAT
 @pytest.mark.parametrize("release", RELEASES)
@@ -124,6 +125,7 @@ def test_keys_that_another_live_file_has_stay(release: str, tmp_path: Path) -> N
     assert indexed_locations(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize(("make", "command"), [(cluster, undone), (cluster, rolled_back)])
 @pytest.mark.parametrize("indexed", [False, True])
@@ -158,6 +160,7 @@ def test_a_commit_before_the_metadata_table_was_built_anew(release: str, tmp_pat
     assert kept(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_statistics_and_filters_of_restored_files_that_an_index_does_not_have(release: str, tmp_path: Path) -> None:
     """As an index that was built after the clustering, which described the files that were live then."""
@@ -192,6 +195,7 @@ def test_ranges_of_partitions_that_are_younger_hold_the_rows_that_come_back(rele
     assert found == old
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_repair_since_put_the_keys_in_again(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
@@ -204,6 +208,7 @@ def test_a_repair_since_put_the_keys_in_again(release: str, tmp_path: Path) -> N
     assert_right(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_a_secondary_index(release: str, tmp_path: Path) -> None:
     """A clustering moves no pair of value and key; any other write is not taken out of it."""
@@ -228,6 +233,7 @@ def test_a_secondary_index(release: str, tmp_path: Path) -> None:
     assert kept(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_expression_indexes_forget_what_was_inserted_and_keep_what_a_clustering_had_replaced(
     release: str, tmp_path: Path
@@ -256,6 +262,7 @@ def test_an_expression_index_without_records_of_restored_files(release: str, tmp
     assert kept(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.sweep
 @pytest.mark.parametrize(("make", "command"), [(insert, rolled_back), (overwrite, rolled_back), (cluster, undone)])
@@ -285,6 +292,7 @@ def test_every_write_may_be_the_last(
         shutil.rmtree(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_ranges_that_nobody_knows_are_not_made_up(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

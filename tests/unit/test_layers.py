@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 from hudi_services.schemes import SCHEMES
 from hudi_services.versions import TableVersion
 
@@ -181,6 +183,7 @@ def test_rooms_stay_small() -> None:
     assert lines.most_common(1)[0][1] <= 4_300, lines.most_common(3)
 
 
+@pytest.mark.thorough
 def test_no_loops() -> None:
     graph = {module_of(f): {n for n in imported(f, for_types=False) if n in MODULES} - {module_of(f)} for f in FILES}
     done: set[str] = set()
@@ -216,6 +219,7 @@ def test_every_fact_of_a_version_has_its_seam() -> None:
         assert len(files) <= 2, f"{fact} is asked for in {files}: put an object there that knows what follows from it"
 
 
+@pytest.mark.thorough
 def test_a_plan_needs_no_spark() -> None:
     """What `schedule` loads must not pull in pyspark when it is imported."""
     for file in FILES:

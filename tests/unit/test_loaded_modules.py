@@ -44,6 +44,7 @@ CASES: dict[str, tuple[list[str], set[str], set[str]]] = {
 """The words of the command line, the libraries, and the rooms of this package, that it does not load."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_loaded_that_a_command_does_not_need(case: str, tmp_path: Path) -> None:
     """Of a small table where nothing is to be done, or to be executed."""

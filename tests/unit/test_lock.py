@@ -166,6 +166,7 @@ _RUNS: dict[str, tuple[Callable[[Path], object], Callable[[Path, Storage], None]
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize(
     ("release", "command"), [*(("1.2.0", command) for command in _RUNS), ("0.15.0", "execute"), ("0.15.0", "undo")]

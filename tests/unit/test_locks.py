@@ -398,6 +398,7 @@ def test_a_class_of_the_operator(tmp_path: Path) -> None:
         provider_of("tests.unit.test_locks:no_lock", storage).lock(storage, QUICK)
 
 
+@pytest.mark.thorough
 def test_a_client_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

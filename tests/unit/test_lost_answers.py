@@ -89,6 +89,7 @@ def test_no_answer_about_a_lease_ever_comes(server: str, placed: Placed) -> None
     same(place.run(), place, lambda asked: LOST_AS_500 if asked.condition and LEASES in asked.request.path else None)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_few_lost_answers(command: str, placed: Placed) -> None:

@@ -38,6 +38,7 @@ def seen(path: Path) -> Rows:
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(11)
 @pytest.mark.parametrize("names_key", ["SIMPLE", "COMPLEX"])
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
@@ -108,6 +109,7 @@ def test_untouched_row_groups_are_copied(version: int, ordering: str | None, tmp
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     path, made = tmp_path / "rides", tmp_path / "made"

@@ -47,6 +47,7 @@ MEMORY = 1 << 20
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "val desc"}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(12)
 @pytest.mark.parametrize(
     ("release", "name", "sort"), [(*case, False) for case in CASES] + [(*case, True) for case in CASES[::4]]
@@ -111,6 +112,7 @@ class SmallEngine(LocalEngine):
     task_memory = 4096
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("release", "name", "place", "lie"),
@@ -237,6 +239,7 @@ def test_a_write_ends_whose_log_file_the_plan_names(tmp_path: Path) -> None:
         clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=Appending(path, earlier, is_written=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
     """Readers see the same rows after a kill, and the next execute repairs the table and finishes."""

@@ -192,6 +192,7 @@ def test_log_files_behind_a_base_file_that_is_not_committed(release: str, tmp_pa
     assert names([newest]) <= stored(path) and not names([old]) & stored(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def is_repaired(path: Path) -> None:
     agrees(path)
 
 
+@pytest.mark.thorough
 @EACH_TABLE
 def test_a_table_of_hudi_agrees(release: str, name: str, tmp_path: Path) -> None:
     path = made(release, tmp_path, name)
@@ -137,6 +138,7 @@ def lost_log(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     return {(FILES, DifferenceKind.STALE_FILE.value, P, logs[2].name, None)}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @EACH_RELEASE
 @pytest.mark.parametrize("wrong", [wrong_statistics, wrong_listing, wrong_keys, lost_log])
@@ -289,6 +291,7 @@ def test_delta_commits_are_followed(release: str, tmp_path: Path) -> None:
     assert indexed_locations(path) == after
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_a_build_is_killed_at_any_write(release: str, number: int, tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def recovered(path: Path, storage: FaultyStorage | None = None) -> Any:
     return recover.recover(wanted(path, after="0"), storage)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize(("step", "markers"), [(1, True), (2, False), (3, False), (4, True)])
 @pytest.mark.parametrize("release", RELEASES)
@@ -240,6 +241,7 @@ def test_a_failed_write_into_the_slice_of_a_pending_compaction(release: str, tmp
     assert [pending.ts in name for name in commands] == ([] if open_local(path).log_naming.tells_writers else [True])
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_of_a_rollback_may_be_the_last(release: str, tmp_path: Path) -> None:
@@ -284,6 +286,7 @@ def undone(path: Path, ts: str, storage: FaultyStorage | None = None) -> Any:
     return undo.undo(repair(path, "undo", ts, NO_HEARTBEAT), storage)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("release", RELEASES)
@@ -357,6 +360,7 @@ def repair_record_index(path: Path, ts: str) -> None:
     shutil.rmtree(path / marker_folder(LATER))
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("step", [3, 4])
 @pytest.mark.parametrize("release", RELEASES)
@@ -374,6 +378,7 @@ def test_a_record_index_that_keeps_a_completed_delta_commit(release: str, step: 
     assert located(path) == really_located(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_clustering(release: str, tmp_path: Path) -> None:
     made = clustered(release, tmp_path)
@@ -413,6 +418,7 @@ def test_a_clustering_of_hudi(release: str, tmp_path: Path) -> None:
     assert both_rows(made.path) == both_rows(expected.path)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.sweep
 @pytest.mark.parametrize("command", [taken_back, undone])
@@ -429,6 +435,7 @@ def test_every_write_of_taking_back_may_be_the_last(
     killed_anywhere(made, before, tmp_path / "table", lambda path, storage: command(path, ts, storage), but=but)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_statistics_of_log_files_that_come_back(release: str, tmp_path: Path) -> None:
     """Where ranges of partitions are made from statistics, log files need theirs."""
@@ -486,6 +493,7 @@ def write_again(path: Path, whole: Path, number: int) -> str:
     return LATER
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize(("step", "number", "more"), [(3, 1, True), (2, 3, False)], ids=["keys come", "keys go"])
 @pytest.mark.parametrize("release", RELEASES)

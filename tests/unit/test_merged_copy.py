@@ -72,6 +72,7 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(comparable(rows), key=lambda row: (row[KEY], str(row)))
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(23)
 @pytest.mark.parametrize("memory", [PLENTY, LITTLE], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
@@ -104,6 +105,7 @@ def test_the_order_of_rows_stays(release: str, name: str, tmp_path: Path) -> Non
             assert [row[KEY] for row in rows] == [row[KEY] for row in wanted]
 
 
+@pytest.mark.thorough
 def test_an_estimate_of_slices_with_and_without_log_files(tmp_path: Path) -> None:
     """Also where all rows of the first piece are deleted."""
     seen = set()
@@ -147,6 +149,7 @@ def test_a_merge_that_hides_updates_is_found(tmp_path: Path, monkeypatch: pytest
             rewrite_group(replace(task, memory=memory), "0-0-0")
 
 
+@pytest.mark.thorough
 def test_a_merge_that_lies_beside_copied_row_groups_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task, _ = some(tmp_path)
     monkeypatch.setattr(merged_logs, "log_wins", always)

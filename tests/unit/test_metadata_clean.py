@@ -62,6 +62,7 @@ def grown(release: str, folder: Path, rounds: int = 4) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("release", RELEASES)
@@ -91,6 +92,7 @@ def test_any_history(release: str, policy: Policy, tmp_path: Path) -> None:
     assert (cleans > 1) == (policy is not Policy.HOURS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
     made = grown(release, tmp_path / "made")

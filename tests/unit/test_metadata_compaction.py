@@ -94,6 +94,7 @@ def listing(names: Mapping[str, int]) -> FilesRecord:
     return FilesRecord(partition_id(P), RecordType.FILES, entries)
 
 
+@pytest.mark.thorough
 def test_it_is_due_as_hudi_says(tmp_path: Path) -> None:
     """hoodie.metadata.compact.trigger.strategy and hoodie.metadata.compact.max.delta.seconds of 1.2.0."""
     path, later = unpack("1.2.0", tmp_path), 10**9
@@ -130,6 +131,7 @@ def test_it_is_due_as_hudi_says(tmp_path: Path) -> None:
     assert cluster(path, {**by_time, "hoodie.metadata.compact.max.delta.seconds": "1"}).tables["metadata_compaction"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_readers_find_the_same(release: str, tmp_path: Path) -> None:
     path = indexed(release, tmp_path)
@@ -157,6 +159,7 @@ def test_readers_find_the_same(release: str, tmp_path: Path) -> None:
     assert indexed_locations(path) == real_locations(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_commit_that_makes_it_due_compacts(release: str, tmp_path: Path) -> None:
     path = indexed(release, tmp_path)
@@ -253,6 +256,7 @@ COMMITS = st.lists(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_any_commits(release: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     made = unpack(release, tmp_path_factory.mktemp("made"))
@@ -290,6 +294,7 @@ def in_the_compaction(log: Sequence[str]) -> list[int]:
     return [begun, begun + 1, begun + 2, files[len(files) // 2], files[-1] + 1, files[-1] + 2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
     made = indexed(release, tmp_path / "made")
@@ -322,6 +327,7 @@ def test_killed_at_every_write(release: str, tmp_path: Path) -> None:
         assert indexed_locations(path) == real_locations(path), survived
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("error", [CorruptFile("broken"), MemoryError("more")])

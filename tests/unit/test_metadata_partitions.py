@@ -58,6 +58,7 @@ COPIES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("kind", TABLES_OF_PARTITIONS)

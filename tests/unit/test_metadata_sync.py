@@ -292,6 +292,7 @@ def test_later_versions_roll_back_nothing_that_is_not_there(release: str, tmp_pa
     assert metadata.reload().timeline.instants == metadata.timeline.instants
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_a_commit_that_was_compacted_is_taken_out_by_deletions(release: str, tmp_path: Path) -> None:
     """Its delta commit cannot be undone: its records are in base files by now. Killed anywhere, that is repeated."""
@@ -348,6 +349,7 @@ def listing_while_pending(path: Path) -> dict[str, dict[str, int]]:
     return listing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_killed_at_any_write_the_next_commit_mends_it(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path / "whole")
@@ -372,6 +374,7 @@ def everything(path: Path) -> list[list[str]]:
     return [sorted(map(repr, metadata.reader(partition).scan())) for partition in metadata.partitions]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_killed_at_any_write_a_rollback_goes_on(release: str, tmp_path: Path) -> None:
     def act(storage: Storage, path: Path, start: int) -> None:

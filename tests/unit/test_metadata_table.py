@@ -76,6 +76,7 @@ def test_prefixes_find_what_a_scan_finds(tmp_path: Path) -> None:
     assert stored[one].merged == everything[one]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_many_keys_in_one_pass_are_what_each_is_alone(release: str, tmp_path: Path) -> None:
     metadata, chance = open_metadata(unpack_compacted(release, tmp_path)), random.Random(44)

@@ -155,6 +155,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, dict[
 Runs = dict[str, tuple[int, dict[str, Any], Values]]
 
 
+@pytest.mark.thorough
 def test_the_file_says_what_the_report_says(runs: Runs) -> None:
     """Every number of the report, and no other one."""
     assert {name: code for name, (code, *_) in runs.items()} == {

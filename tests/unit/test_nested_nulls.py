@@ -82,6 +82,7 @@ def writer(name: str) -> WriterSchema:
     return WriterSchema.deduce(schema, None, table_name="t", has_meta=True, local_timestamps=True)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=300)
 @given(cases())
 def test_nulls_where_none_may_be(case: tuple[str, list[Any], int]) -> None:

@@ -169,6 +169,7 @@ def files(made: Made, change: str) -> Iterator[Files]:
         yield found
 
 
+@pytest.mark.thorough
 @on_tables(*CHANGES)
 def test_every_change(change: str, made: Made, files: Files) -> None:
     before = dict(files)

@@ -72,6 +72,7 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     assert leftovers == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("way", "options"),
     [
@@ -120,6 +121,7 @@ def test_staged_where_hudi_has_clustered(tmp_path: Path) -> None:
     assert hudi_has_clustered(open_local(path))
 
 
+@pytest.mark.thorough
 def test_the_example_of_the_page_needs_nothing_of_the_environment(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +151,7 @@ def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     assert list_quarantines(storage) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [6, 9])
 def test_timelines_are_archived_on_s3(version: int) -> None:
     """After writes that begin with no table."""
@@ -169,6 +172,7 @@ def test_timelines_are_archived_on_s3(version: int) -> None:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_where_conditional_puts_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an option or by the environment: a table can be read, and a change is refused before anything is written."""
     url, off = "s3://lake/unconditional/table", {"aws_conditional_put": "disabled", "allow_http": True}
@@ -188,6 +192,7 @@ def test_where_conditional_puts_are_switched_off(tmp_path: Path, monkeypatch: py
     assert open_storage(url).list_tree("") == before
 
 
+@pytest.mark.thorough
 def test_nothing_there() -> None:
     with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none"):
         open_snapshot(open_storage("s3://lake/none"), SystemClock())

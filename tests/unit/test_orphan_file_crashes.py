@@ -361,6 +361,7 @@ def remember(decode: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize("portion", range(PORTIONS))
 @pytest.mark.parametrize("release", RELEASES)

@@ -110,6 +110,7 @@ def test_a_healthy_table_has_none(release: str, tmp_path: Path) -> None:
     assert look(path) == OrphanFindings((), {})
 
 
+@pytest.mark.thorough
 @ALL
 def test_what_hudi_itself_left(release: str, archived: Callable[[str, str], Path]) -> None:
     """Failed upserts that Hudi rolled back without deleting their files, because their markers were gone."""
@@ -394,6 +395,7 @@ def test_commits_that_tell_nothing(release: str, tmp_path: Path) -> None:
     assert len(findings.warnings) == (len(files) + 1) // 2
 
 
+@pytest.mark.thorough
 @TWO
 def test_what_savepoints_and_plans_name_stays(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)

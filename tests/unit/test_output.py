@@ -118,6 +118,7 @@ def test_a_report_file_that_is_full_shows_in_what_stdout_gets(
     assert json.loads(out)["exit_code"] == 7 and "could not be written to /dev/full" in err
 
 
+@pytest.mark.thorough
 def test_names_do_nothing_to_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -168,6 +169,7 @@ def hudi_services(shell: str, table: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", shell], cwd=ROOT, env={**os.environ, **names}, capture_output=True, text=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("shell", "code", "lines"),
     [

@@ -196,6 +196,7 @@ PLANS: dict[str, Callable[[Place], None]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", PLANS)
 def test_what_nobody_could_have_planned_is_dropped(kind: str, place: Place) -> None:
@@ -278,6 +279,7 @@ def link_for_notes(place: Place) -> Path:
     return place.table / checkpoint_folder(plan.ts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", [link_in_markers, link_for_markers, link_for_notes], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("command", ["recover", "rollback"])
 def test_a_link_goes_and_its_target_stays(
@@ -296,6 +298,7 @@ def test_a_link_goes_and_its_target_stays(
     place.is_whole()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_an_execution_beside_a_link(release: str, tmp_path: Path) -> None:
     """A link in the place of its marker folder is deleted; through a link farther up nothing is written."""
@@ -339,6 +342,7 @@ def link(path: Path) -> None:
 # A folder, a link or a file where there should be none
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [link, Path.touch], ids=["link", "file"])
 def test_copies_that_cannot_be_kept_hold_no_repair_up(
     make: Callable[[Path], None], place: Place, caplog: pytest.LogCaptureFixture
@@ -353,6 +357,7 @@ def test_copies_that_cannot_be_kept_hold_no_repair_up(
     place.is_whole()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [link, Path.touch], ids=["link", "file"])
 def test_what_a_completed_write_did_is_kept_or_it_stays(make: Callable[[Path], None], place: Place) -> None:
     """The indexes learn from the copy what to take back."""
@@ -429,6 +434,7 @@ def quarantined(path: Path) -> Report:
     return collected(path, OrphanFilesMode.QUARANTINE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [scheduled, cleaned_to_one, repaired, quarantined], ids=lambda one: one.__name__)
 def test_a_partition_that_is_a_link_is_refused(command: Callable[[Path], Report], place: Place) -> None:
     """Neither empty, so that its files would be lost, nor followed."""
@@ -444,6 +450,7 @@ def test_a_partition_that_is_a_link_is_refused(command: Callable[[Path], Report]
     assert without_leases(place.table) == before and digest(elsewhere) == rows_before
 
 
+@pytest.mark.thorough
 def test_recover_gets_to_the_others_when_a_partition_is_a_link(place: Place) -> None:
     """What lies behind it stays as it is, with its sentence, until the link is gone."""
     cluster(place.table)
@@ -502,6 +509,7 @@ PROPERTIES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("key", "value"), PROPERTIES)
 def test_properties_that_lead_elsewhere(key: str, value: str, place: Place) -> None:
     file = place.table / ".hoodie/hoodie.properties"
@@ -537,6 +545,7 @@ def put(folder: bytes, name: bytes) -> None:
 ODD = (b"a\nb.parquet", b"\xff\xfe.parquet", b"a\x01b", b"\x1b[31m", b"\x7f")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", ["", P, "timeline", ".hoodie/.temp"])
 def test_odd_names_belong_to_nobody(folder: str, place: Place) -> None:
     timeline = open_local(place.table).timeline.folder

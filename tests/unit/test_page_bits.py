@@ -223,6 +223,7 @@ def test_headers_are_checked_without_checksums(codec: str, v2: bool, tmp_path: P
             assert (tmp_path / "out.parquet").read_bytes() == sound, f"byte {at}"
 
 
+@pytest.mark.thorough
 def test_every_page_that_we_write_has_its_checksum(file: Path) -> None:
     storage = open_storage(str(file.parent))
     reader = open_base_file(storage, file.name)
@@ -242,6 +243,7 @@ COPIED = {"hoodie.parquet.block.size": "8192"}
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("options", [COPIED, SORTED], ids=["copied", "sorted"])

@@ -62,6 +62,7 @@ def copy(storage: Storage, paths: list[str], codec: str | None, name: str | None
     return written
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(
     rows=st.integers(1, 400),
@@ -140,6 +141,7 @@ def test_constant_pages_pass_through_any_codec(value: bytes, rows: int, nullable
         assert again == small
 
 
+@pytest.mark.thorough
 @settings(max_examples=150)
 @given(at=st.integers(0, 10**6), junk=st.binary(min_size=1, max_size=4), v2=st.booleans())
 def test_damaged_pages_are_told(at: int, junk: bytes, v2: bool, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -53,6 +53,7 @@ def check_copy(folder, storage, path, **options):
     return one, other, written
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page_bytes", [64, 3000, 1 << 20])
 @pytest.mark.parametrize("name", REAL_FILES)
 def test_pages_that_are_compressed_here(tmp_path: Path, name: str, page_bytes: int) -> None:
@@ -400,6 +401,7 @@ def test_columns_that_point_outside_the_file_are_corrupt(tmp_path):
         open_base_file(storage, "bad.parquet")
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_files_read_or_are_refused_by_name(tmp_path, data):

@@ -149,6 +149,7 @@ def test_decimal_width_is_minimal(precision):
         largest.to_bytes(width - 1, "big", signed=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(st.data())
 def test_damaged_elements_make_a_schema_or_are_corrupt(data):

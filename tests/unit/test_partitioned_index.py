@@ -76,6 +76,7 @@ def batches(old: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
         yield ("upsert", "delete", "upsert", "insert_overwrite")[number % 4], new
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", pytest.param("SIMPLE", marks=pytest.mark.deep)])
 def test_batches_beside_a_model(index: str, path: Path) -> None:
     table, model = hudi_services.open(path, engine="local"), seen(path)
@@ -110,6 +111,7 @@ def test_what_is_refused(path: Path) -> None:
     assert not open_local(path).timeline.pending()
 
 
+@pytest.mark.thorough
 def test_every_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """Also where a commit begins file groups of the index: the next write goes on."""
     made = tmp_path / "made"
@@ -166,6 +168,7 @@ def _built(path: Path, *, resume: bool = False) -> IndexRequest:
     return IndexRequest(base_path=str(path), options=resolve([("test", more)]), partitioned=True, resume=resume)
 
 
+@pytest.mark.thorough
 def test_built_beside_writers_and_used(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = create(path)

@@ -86,6 +86,7 @@ def test_other_replace_commits_are_no_clusterings() -> None:
     assert not decode_requested_replace(b"", "f").is_clustering
 
 
+@pytest.mark.thorough
 @given(
     st.builds(
         RollbackPlan,

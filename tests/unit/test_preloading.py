@@ -66,6 +66,7 @@ def main() -> None:
         asked.sendall(json.dumps(told).encode() + b"\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case, is_copy", [("", True), ("threads", False), ("changed", False), ("gone", False)], ids=lambda one: str(one)
 )

@@ -79,6 +79,7 @@ class Table:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("lock", [{}, LOCK], ids=["no lock", "lock"])
 def test_nobody_sees_the_plan(way: str, release: str, lock: dict[str, str], tmp_path: Path) -> None:
@@ -99,6 +100,7 @@ def test_nobody_sees_the_plan(way: str, release: str, lock: dict[str, str], tmp_
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 40))])
 def test_what_writers_change_is_left_out(way: str, seed: int, tmp_path: Path) -> None:
     """With a lock, also beside writes in progress."""
@@ -130,6 +132,7 @@ def test_what_writers_change_is_left_out(way: str, seed: int, tmp_path: Path) ->
     assert table.is_clean()
 
 
+@pytest.mark.thorough
 def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     """Without a lock nothing is published while a write is in progress; when it has ended, its group is left out."""
     table = Table("1.2.0", tmp_path, way)
@@ -161,6 +164,7 @@ def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_an_inflight_file_that_is_empty(way: str, release: str, tmp_path: Path) -> None:
     """With a lock. Its writer may be about to write the content, or it is a bulk insert, which updates nothing."""
@@ -175,6 +179,7 @@ def test_an_inflight_file_that_is_empty(way: str, release: str, tmp_path: Path) 
     assert rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -> None:
     """It may have read the timeline before: the plan is taken back, and shown again when the write has ended."""
     table = Table("1.2.0", tmp_path, way)
@@ -209,6 +214,7 @@ def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("writer", [True, False], ids=["writer", "alone"])
@@ -260,6 +266,7 @@ def test_two_runs_at_once(way: str, tmp_path: Path) -> None:
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 def test_another_plan_for_the_same_files(way: str, tmp_path: Path) -> None:
     """Whoever schedules meanwhile does not see ours: what both name is left out, or rows would be there twice."""
     table = Table("1.2.0", tmp_path, way)
@@ -277,6 +284,7 @@ def test_another_plan_for_the_same_files(way: str, tmp_path: Path) -> None:
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_taking_back_leaves_the_metadata_of_a_writer_alone(way: str, release: str, tmp_path: Path) -> None:
     """A writer is in the middle of its delta commit of the metadata table, and has no lock."""
@@ -305,6 +313,7 @@ def test_taking_back_leaves_the_metadata_of_a_writer_alone(way: str, release: st
         assert seen.equals(then)
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_when_it_cannot_begin(way: str, tmp_path: Path) -> None:
     table = Table("1.2.0", tmp_path, way)
 
@@ -342,6 +351,7 @@ def test_a_clean_deletes_an_old_file_while_it_is_read(way: str, tmp_path: Path) 
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+@pytest.mark.thorough
 def test_a_writer_that_begins_too_late_to_be_seen_is_told(way: str, tmp_path: Path) -> None:
     """Without a lock nobody can keep it out: the report names it."""
     table = Table("1.2.0", tmp_path, way)
@@ -364,6 +374,7 @@ def test_a_writer_that_begins_too_late_to_be_seen_is_told(way: str, tmp_path: Pa
         assert not any("writes began" in one for one in table.cluster().warnings)
 
 
+@pytest.mark.thorough
 def test_what_a_killed_run_leaves_is_told_and_recovered(way: str, tmp_path: Path) -> None:
     table = Table("1.2.0", tmp_path, way)
     options = resolve([("test", DEAD_AT_ONCE)])

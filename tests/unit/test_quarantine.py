@@ -77,6 +77,7 @@ def only_quarantine(path: Path) -> str:
     return name
 
 
+@pytest.mark.thorough
 def test_there_and_back(path: Path) -> None:
     before = tree(path)
     dry = run(path, OrphanFilesMode.FIND)
@@ -118,6 +119,7 @@ def test_the_manifest(path: Path) -> None:
         assert stored.exists() or stored.with_name(f"{stored.name}.staged").exists()
 
 
+@pytest.mark.thorough
 def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """The next run finishes what a killed one began, and two restores bring all of it back."""
     before = tree(path)
@@ -159,6 +161,7 @@ def assert_nothing_lost(path: Path, before: dict[str, bytes]) -> None:
     assert {**held, **now} == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", [OrphanFilesMode.RESTORE, OrphanFilesMode.DELETE])
 def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode: OrphanFilesMode) -> None:
     before = tree(path)
@@ -179,6 +182,7 @@ def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode:
         shutil.rmtree(copy)
 
 
+@pytest.mark.thorough
 def test_a_file_whose_place_is_taken_stays(path: Path) -> None:
     before = tree(path)
     run(path, OrphanFilesMode.QUARANTINE)
@@ -194,6 +198,7 @@ def test_a_file_whose_place_is_taken_stays(path: Path) -> None:
     assert tree(path) == before
 
 
+@pytest.mark.thorough
 def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> None:
     before = tree(path)
     run(path, OrphanFilesMode.QUARANTINE)

@@ -46,6 +46,7 @@ PAYLOADS = "org.apache.hudi.common.model."
 LATEST, DEFAULT = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "initial", "payload", "mode", "says"),
     [
@@ -151,6 +152,7 @@ _CRASHES: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorag
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("crash", _CRASHES)
@@ -258,6 +260,7 @@ def test_a_plan_whose_inputs_changed_is_dropped_at_once(tmp_path: Path) -> None:
     is_mended(path, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", [b"", b"Obj\x01nonsense"])
 @pytest.mark.parametrize("kind", ["rollback.requested", "clean.requested", "clustering.requested", "rollback.inflight"])
 def test_plans_that_cannot_be_read(kind: str, content: bytes, tmp_path: Path) -> None:
@@ -391,6 +394,7 @@ _LEASED: dict[str, tuple[Callable[[Path], str], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", _LEASED)
 def test_whoever_holds_the_lease_is_alive_at_any_age(case: str, tmp_path: Path) -> None:
     """Ours may wait for the lock for long, with a plan that was made yesterday."""

@@ -64,6 +64,7 @@ def _set_property(storage: Storage, value: str) -> None:
     TableConfig.load(storage).update(storage, {"hoodie.some.key": value})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_another_process_changes(seed: int, tmp_path: Path) -> None:
     chosen = random.Random(seed)

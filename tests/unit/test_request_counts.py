@@ -31,6 +31,7 @@ def test_the_page_has_every_run() -> None:
     assert list(told()) == [*SCENARIOS]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_run_asks_for_more(name: str, folder: Path) -> None:
     # On a busy machine a run may take longer than a second for a few requests, and look at the lease once more.

@@ -66,6 +66,7 @@ def test_no_immutable_object_is_read_twice_when_plan_and_execution_are_one_run(t
     assert {kind_of(one) for one in repeated(storage.requests)} <= {"base file"}
 
 
+@pytest.mark.thorough
 def test_reads_grow_by_one_for_each_earlier_clustering(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     cluster(path, _COMPACTED_AFTER)
@@ -79,6 +80,7 @@ def test_reads_grow_by_one_for_each_earlier_clustering(tmp_path: Path) -> None:
     assert +growth == Counter({"instant": _COMPACTED_AFTER, "metadata table: instant": 3})
 
 
+@pytest.mark.thorough
 def test_under_the_lock_is_asked_at_once(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     cluster(path)
@@ -99,6 +101,7 @@ def test_under_the_lock_is_asked_at_once(tmp_path: Path) -> None:
     assert rounds(written) == 1
 
 
+@pytest.mark.thorough
 def test_many_new_files_take_no_more_rounds_than_few(tmp_path: Path) -> None:
     """The listings of their partitions are one round, and tell of all of them."""
     path = unpack("1.2.0", tmp_path)
@@ -122,6 +125,7 @@ FRESH: dict[str, Callable[[Request], bool]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", FRESH)
 def test_what_may_change_is_asked_anew_each_time_that_the_lock_is_taken(what: str, tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)

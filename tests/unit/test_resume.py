@@ -196,6 +196,7 @@ def planned(made: Callable[[str], tuple[Path, str]], tmp_path: Path) -> Callable
     return copy
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_killed_after_each_group(release: str, number: int, planned: Callable[[str], Planned]) -> None:
@@ -230,6 +231,7 @@ def rollbacks(table: Planned) -> list[str]:
     return [i.ts for i in open_local(table.path).timeline.instants if i.action is Action.ROLLBACK]
 
 
+@pytest.mark.thorough
 @TWO
 def test_killed_before_the_note(release: str, planned: Callable[[str], Planned]) -> None:
     """The file of the fourth group is there, and nobody says that it is proved."""
@@ -240,6 +242,7 @@ def test_killed_before_the_note(release: str, planned: Callable[[str], Planned])
     assert (report.resumed_groups, len(files)) == (3, 7)
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_a_resumed_execution_is_killed(release: str, number: int, planned: Callable[[str], Planned]) -> None:
@@ -260,6 +263,7 @@ def test_a_resumed_execution_is_killed(release: str, number: int, planned: Calla
         mend(path, half.ts, half.before, survived)
 
 
+@pytest.mark.thorough
 @TWO
 def test_killed_again_and_again(release: str, planned: Callable[[str], Planned]) -> None:
     """Each run does one group more, and then the commit is killed, too."""
@@ -275,6 +279,7 @@ def test_killed_again_and_again(release: str, planned: Callable[[str], Planned])
 # Rolled back meanwhile
 
 
+@pytest.mark.thorough
 @TWO
 def test_rolled_back_by_us(release: str, planned: Callable[[str], Planned]) -> None:
     table = planned(release)
@@ -285,6 +290,7 @@ def test_rolled_back_by_us(release: str, planned: Callable[[str], Planned]) -> N
     assert (report.resumed_groups, len(files)) == (0, GROUPS)
 
 
+@pytest.mark.thorough
 @TWO
 @pytest.mark.parametrize("began_anew", [False, True])
 def test_rolled_back_by_hudi(release: str, began_anew: bool, planned: Callable[[str], Planned]) -> None:
@@ -305,6 +311,7 @@ def test_rolled_back_by_hudi(release: str, began_anew: bool, planned: Callable[[
     assert (report.resumed_groups, len(new)) == (0, GROUPS)
 
 
+@pytest.mark.thorough
 @TWO
 def test_a_rollback_was_begun(release: str, planned: Callable[[str], Planned]) -> None:
     """By a process that died before it deleted anything: the files in its plan may be deleted at any time."""
@@ -337,6 +344,7 @@ def recovered(table: Planned, apply: bool = False) -> Mapping[str, object]:
     return found
 
 
+@pytest.mark.thorough
 @TWO
 @pytest.mark.parametrize("all_or_nothing", [True, False])
 def test_the_plan_is_stale(release: str, all_or_nothing: bool, planned: Callable[[str], Planned]) -> None:
@@ -382,6 +390,7 @@ class Ends(LocalEngine):
 LOST = JobLost("the Spark job 'rewrite' failed: ExecutorLostFailure", hint="see the log")
 
 
+@pytest.mark.thorough
 @TWO
 @pytest.mark.parametrize("error", [LOST, KeyboardInterrupt()], ids=["lost", "interrupted"])
 def test_finished_groups_survive_a_lost_job(
@@ -408,6 +417,7 @@ def test_a_lost_job_without_a_finished_group_is_rolled_back(release: str, planne
     assert table.state is State.REQUESTED and rollbacks(table)
 
 
+@pytest.mark.thorough
 def test_an_error_of_a_task_rolls_back_what_others_did(planned: Callable[[str], Planned]) -> None:
     table = planned("1.2.0")
     with pytest.raises(StorageError):
@@ -417,6 +427,7 @@ def test_an_error_of_a_task_rolls_back_what_others_did(planned: Callable[[str], 
     assert (report.resumed_groups, len(files)) == (0, GROUPS)
 
 
+@pytest.mark.thorough
 def test_a_lost_job_is_tried_again(planned: Callable[[str], Planned]) -> None:
     table = planned("1.2.0")
     tries: list[int] = []
@@ -441,6 +452,7 @@ class _Taken(LocalEngine):
         return first + super().map(function, tasks[5:], description, progress)
 
 
+@pytest.mark.thorough
 @TWO
 @pytest.mark.parametrize("completes", [True, False])
 def test_what_another_process_took_over_is_not_ours_to_delete(
@@ -473,6 +485,7 @@ def test_what_another_process_took_over_is_not_ours_to_delete(
         assert report.resumed_groups is not None and report.resumed_groups >= 8 and len(files) <= 2
 
 
+@pytest.mark.thorough
 @TWO
 def test_stopped_under_the_lock_for_longer_than_its_leases(
     release: str, planned: Callable[[str], Planned], monkeypatch: pytest.MonkeyPatch
@@ -497,6 +510,7 @@ def test_stopped_under_the_lock_for_longer_than_its_leases(
     table.is_whole()
 
 
+@pytest.mark.thorough
 def test_notes_that_were_left_are_garbage(planned: Callable[[str], Planned]) -> None:
     table = planned("1.2.0")
     table.kill_after_groups(2)
@@ -546,6 +560,7 @@ def rename_note(table: Planned, note: Path) -> None:
 SPOILED = [spoil_note, empty_note, drop_file, cut_file, zero_footer, rename_note]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda one: one.__name__)
 def test_a_group_that_is_not_as_it_was_is_done_again(
@@ -558,6 +573,7 @@ def test_a_group_that_is_not_as_it_was_is_done_again(
     assert (report.resumed_groups, len(files)) == (3, 7)
 
 
+@pytest.mark.thorough
 def test_other_options_are_another_rewrite(planned: Callable[[str], Planned]) -> None:
     table = planned("0.15.0")
     table.kill_after_groups(4)

@@ -101,6 +101,7 @@ def savepoint_of(held: dict[str, list[str]]) -> bytes:
 # A clean.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [cluster, completed])
 @pytest.mark.parametrize("is_planned", [False, True], ids=["before the plan", "after the plan"])
 def test_a_clean_of_files_that_a_rollback_brings(path: Path, make: Callable[[Path], str], is_planned: bool) -> None:
@@ -152,6 +153,7 @@ def test_a_savepoint_since_the_clean_was_planned(path: Path) -> None:
 # A rollback, and an undo.
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @COMMANDS
 @pytest.mark.parametrize("options", [{}, LOCK], ids=["no lock", "lock"])
@@ -235,6 +237,7 @@ def test_an_index_of_rows_that_a_rollback_is_about_to_take_back(path: Path) -> N
     assert indexed_locations(path) == real_locations(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "is_whole"), [({}, False), (LOCK, False), ({}, True)], ids=["no lock", "lock", "a whole write"]
 )
@@ -267,6 +270,7 @@ def test_a_write_while_the_files_of_an_index_are_moved(path: Path, options: dict
 # A repair of the metadata table.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "is_whole"), [({}, False), (LOCK, False), ({}, True)], ids=["no lock", "lock", "a whole write"]
 )

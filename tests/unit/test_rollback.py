@@ -62,6 +62,7 @@ def is_gone(path: Path, ts: str) -> None:
     assert all(ts not in name for names in files_by_partition(table.metadata).values() for name in names)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("markers", MARKERS)
 def test_a_failed_write(path: Path, markers: str) -> None:
     stats = open_local(path).timeline.read_commit(newest(path)).stats
@@ -305,6 +306,7 @@ def completed_clustering(path: Path) -> str:
     return cluster(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 @pytest.mark.parametrize("make", [failed, failed_without_markers, completed, completed_clustering])
@@ -340,6 +342,7 @@ def mend(path: Path, ts: str) -> None:
     is_gone(path, ts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_killed_while_it_mends(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)

@@ -77,6 +77,7 @@ _COMMITS: Mapping[str, Callable[[hudi_services.Table, Mapping[str, str]], hudi_s
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("name", _COMMITS)
 def test_every_commit_takes_over_the_newest_values(name: str, version: int, tmp_path: Path) -> None:
@@ -137,6 +138,7 @@ def test_nothing_is_taken_over_beside_an_earlier_write(version: int, tmp_path: P
     assert extras(path)[-1] == {_SINK: '{"a":"1"}'}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [6, 9])
 def test_archival_keeps_the_last_checkpoint(version: int, tmp_path: Path) -> None:
     """`archive`, `clean` and a write with its services name it; the ways out that they name work."""

@@ -84,6 +84,7 @@ def refused(path: Path, options: dict[str, str]) -> None:
         assert rows(table, view).equals(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -130,6 +131,7 @@ def a_row_group_of_another_file(append: Append) -> Append:
     return spoilt
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ONE_SCHEMA)
 @pytest.mark.parametrize("fault", [a_lost_row_group, a_double_row_group, a_row_group_of_another_file])
 def test_a_fault_in_the_copy(
@@ -201,6 +203,7 @@ def another_order(table: pa.Table) -> pa.Table:
     return table.select(table.column_names[::-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("options", [SORTED, COPIED], ids=["sorted", "copied"])

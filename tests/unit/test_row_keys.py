@@ -153,6 +153,7 @@ ONE_FIELD = st.sampled_from(FIELDS).map(lambda name: [name])
 SEVERAL = st.lists(st.sampled_from(FIELDS), min_size=2, max_size=4, unique=True)
 
 
+@pytest.mark.thorough
 @given(ROWS, ONE_FIELD | SEVERAL, st.sampled_from(["SIMPLE", "COMPLEX", "NON_PARTITION", "CUSTOM", ""]))
 def test_record_keys(rows: list[dict[str, Any]], names: list[str], generator: str) -> None:
     assume(generator != "SIMPLE" or len(names) == 1)
@@ -168,6 +169,7 @@ def test_record_keys(rows: list[dict[str, Any]], names: list[str], generator: st
         assert found.to_pylist() == true
 
 
+@pytest.mark.thorough
 @given(ROWS, st.lists(st.sampled_from(FIELDS), min_size=1, max_size=3, unique=True), st.sampled_from([{}, HIVE]),
        st.sampled_from([{}, ENCODE]), st.sampled_from(["COMPLEX", "CUSTOM"]))  # fmt: skip
 def test_partition_paths(
@@ -225,6 +227,7 @@ def test_complex_keys_of_one_field(key: str | None, of: str | None, true: str) -
     assert made.record_keys(table([{"text": "a"}])).to_pylist() == [true]
 
 
+@pytest.mark.thorough
 @given(ROWS, st.sampled_from(FIELDS), st.booleans())
 def test_the_form_of_a_key_is_that_of_its_row(rows: list[dict[str, Any]], name: str, is_named: bool) -> None:
     """Of every type; rows without a value decide nothing."""
@@ -267,6 +270,7 @@ def test_times_that_are_not_shown_do_not_decide() -> None:
     assert shown_form(forms, keys[:1], table([{"at": early}])) is None
 
 
+@pytest.mark.thorough
 @given(st.datetimes(datetime(1970, 1, 1) - timedelta(days=25_000), datetime(2037, 1, 1)))
 def test_times_as_texts(moment: datetime) -> None:
     rows = table([{"at": moment.replace(tzinfo=timezone.utc), "num": 1, "clock": moment}])
@@ -306,6 +310,7 @@ UNITS = {
 PATTERNS = {"yyyy/MM/dd": "%Y/%m/%d", "yyyyMMddHH": "%Y%m%d%H", "yyyy'at'HH-mm-ss": "%Yat%H-%M-%S", "MM": "%m"}
 
 
+@pytest.mark.thorough
 @given(
     st.lists(st.none() | st.datetimes(datetime(1901, 1, 1), datetime(2037, 1, 1)), min_size=1, max_size=5),
     st.sampled_from(["EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "UNIX_TIMESTAMP", *UNITS]),

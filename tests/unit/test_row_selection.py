@@ -59,6 +59,7 @@ def in_chunks(rows: list[dict[str, Any]], cuts: list[int]) -> pa.Table:
     return pa.concat_tables([*slices, whole.slice(0, 0)])
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(ROWS, st.lists(st.integers(0, 20), max_size=4), st.data(), st.sampled_from([1, 20, 200, 1 << 29]))
 def test_rows_that_are_taken(rows: list[dict[str, Any]], cuts: list[int], data: st.DataObject, limit: int) -> None:
@@ -155,6 +156,7 @@ def written(path: Path, index: str, kind: str) -> pa.Table:
     return merged_rows(path).select(names)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("index", "kind"),
     [

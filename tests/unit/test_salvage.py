@@ -105,6 +105,7 @@ def replaced_groups(path: Path, ts: str) -> set[str]:
     return {file_id for ids in (table.timeline.read_commit(done).replaced or {}).values() for file_id in ids}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(4, 60))])
 def test_groups_that_others_change(seed: int, tmp_path: Path) -> None:
     """Before the execution and during it, by writes that are complete and by writes in progress."""

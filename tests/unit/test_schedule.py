@@ -97,6 +97,7 @@ def test_an_empty_plan_has_a_report_of_its_own(path: Path) -> None:
     assert {row["reason"] for row in report.tables["file_slices"]} == {ClusteringReason.TOO_LARGE.value}
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_strategy_plans_what_can_be_executed(path: Path, name: str) -> None:
@@ -241,6 +242,7 @@ def the_plan(path: Path) -> ClusteringPlan:
     return timeline.read_plan(instant)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", keys.COPY_EXECUTIONS)
 @pytest.mark.parametrize(("sort", "warnings"), [({}, 0), ({SORT: KEY}, 1), ({SORT: KEY, LAYOUT: "NONE"}, 0)])
@@ -255,6 +257,7 @@ def test_classes_for_copying_sort_where_there_are_sort_columns(
     assert ("sorted" in executed.decoded) == bool(warnings)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sort", "warnings"), [({}, 0), ({SORT: KEY}, 1)])
 def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: Path) -> None:
     schedule(path, sort)
@@ -270,6 +273,7 @@ def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: P
     assert ("sorted" in executed.decoded) == bool(warnings)
 
 
+@pytest.mark.thorough
 def test_single_files_stay_single(path: Path) -> None:
     """One new file for each, however large the old one is."""
     slices = [one for some in live_slices(path).values() for one in some]
@@ -286,6 +290,7 @@ def test_groups_may_be_generators(path: Path) -> None:
     assert schedule(path, {STRATEGY: f"{__name__}:Generators"}).state is RunState.REQUESTED
 
 
+@pytest.mark.thorough
 def test_a_dry_run_of_execution(path: Path) -> None:
     ts, before = schedule(path).instant, digest(path)
     dry = clustering.execute(request(path, Mode.EXECUTE, dry_run=True))

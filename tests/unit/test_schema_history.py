@@ -166,6 +166,7 @@ def continues(path: Path, before: SchemaHistory) -> None:
     assert {*files.by_instant} <= counted | pending
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("release", RELEASES)
@@ -216,6 +217,7 @@ def act_on(path: Path, act: str, storage: FaultyStorage | None = None, **more: s
     return carry_out(request, storage, LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("act", ["upsert", "cluster", "compact"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_killed_at_any_write(release: str, act: str, tmp_path: Path) -> None:
@@ -246,6 +248,7 @@ def test_killed_at_any_write(release: str, act: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------- ALTER TABLE meanwhile
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES[1:])
 @pytest.mark.parametrize("act", ["upsert", "cluster", "compact"])
 def test_altered_meanwhile(release: str, act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +288,7 @@ def test_an_alter_is_under_way(act: str, tmp_path: Path) -> None:
     assert seen(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("act", ["cluster", "compact"])
 def test_a_plan_from_before_an_alter(release: str, act: str, tmp_path: Path) -> None:
@@ -411,6 +415,7 @@ def _without_meta_fields(path: Path) -> None:
     properties.write_text("\n".join([*kept, "hoodie.populate.meta.fields=false", ""]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("broken", "told"),
     [

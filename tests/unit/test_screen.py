@@ -101,6 +101,7 @@ def differences(count: int, name: str) -> Report:
     return report.failed(CheckFailed(f"{count} differences{name}", hint=hint))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["", HOSTILE], ids=["plain", "hostile"])
 @pytest.mark.parametrize("count", [2, 3000])
 @pytest.mark.parametrize("width", [40, 80, 160])
@@ -122,6 +123,7 @@ def test_a_screen_at_any_width(width: int, count: int, name: str, monkeypatch: p
     assert [line.split(" ")[0] for line in plan.splitlines()].count("picked") == 1
 
 
+@pytest.mark.thorough
 def test_a_wide_screen_has_more_than_a_narrow_one(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {}
     for width in (40, 80, 160):
@@ -202,6 +204,7 @@ def test_what_is_told_of_a_list_are_columns(kind: type[Row]) -> None:
     assert {how.label, *how.fewer} <= told and how.label not in how.fewer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", _LISTS)
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_list_is_longer_than_a_screen(kind: type[Row], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +218,7 @@ def test_no_list_is_longer_than_a_screen(kind: type[Row], width: int, monkeypatc
     assert "400" in "".join(lines)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", _LISTS)
 def test_verbose_and_json_have_every_value(kind: type[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")

@@ -57,6 +57,7 @@ def meanwhile(table: hudi_services.Table) -> Meanwhile:
     return Meanwhile(write)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("version", [8, 9])
 # A name of one word has as many dashes in its file ids as a partitioned record index.
@@ -78,6 +79,7 @@ def test_built_beside_writers_and_kept(version: int, index: str, name: str, tmp_
         index_bootstrap(wanted(path, index), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 def test_killed_at_any_write_and_resumed(tmp_path: Path) -> None:
     made(tmp_path / "made", 9)
@@ -126,6 +128,7 @@ def test_what_cannot_be_indexed(tmp_path: Path) -> None:
         index_bootstrap(wanted(tmp_path / "six"), engine=LocalEngine())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "index", ["secondary", "secondary:", "secondary:a:b:c", "secondary:../x:text", "bloom", "record:x"]
 )

@@ -113,6 +113,7 @@ def batches(table: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.usefixtures("no_conf_of_this_machine")
 @pytest.mark.parametrize("release", ["1.0.2", pytest.param("1.1.1", marks=pytest.mark.deep), "1.2.0"])
@@ -167,6 +168,7 @@ def test_other_columns_are_refused(path: Path, release: str) -> None:
     assert table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_conf_of_this_machine")
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["1.2.0"])

@@ -59,6 +59,7 @@ def expected(rows: list[dict[str, Any]], order: list[SortColumn]) -> list[dict[s
     return rows
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=150)
 @given(st.lists(ROW, max_size=12), ORDER)
 def test_order_of_all_types_with_nulls(schema: FileSchema, rows: list[dict[str, Any]], order: list[SortColumn]) -> None:

@@ -64,6 +64,7 @@ def check(table: Table, *, metadata: bool = False) -> None:
     assert {file.stem.rpartition("_")[2] for file in files} <= writes
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("act", [executed, rolled_back])
@@ -80,6 +81,7 @@ def test_no_file_is_left_where_another_process_was(
         check(table, metadata=is_newest)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("is_newest", [True, False], ids=["its own time", "a later time"])
 def test_the_attempt_of_another_process_goes_on(release: str, is_newest: bool, tmp_path: Path) -> None:
@@ -171,6 +173,7 @@ def test_the_plan_of_a_run_that_is_alive_is_left_alone(release: str, tmp_path: P
     assert found and all(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["clustering.inflight", ".replacecommit", ".deltacommit", ".parquet"])
 def test_the_store_reports_an_error_although_it_has_stored_the_file(name: str, tmp_path: Path) -> None:
     """The run says what is true, and leaves nothing: no later run tells of a clustering that was killed."""

@@ -199,6 +199,7 @@ def nest(folder: Path, depth: int, name: str = "a") -> None:
     os.close(here)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("depth", "name", "seen"), [(1200, "a", 1), (3000, "a", 0), (40, "n" * 250, 0)])
 def test_folders_however_deep(depth: int, name: str, seen: int, base: Path) -> None:
     """No recursion, no descriptor for each level, and no looking at all of the way for each; in well below a second.

@@ -260,6 +260,7 @@ class Model:
         assert not tree or self.storage.list_few(folder, len(tree) - 1) is None
 
 
+@pytest.mark.thorough
 @everywhere
 @settings(
     max_examples=15 if DEEP else 5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -279,6 +280,7 @@ NAME = st.text(
 """Any name, except those that obstore gives to unfinished local files."""
 
 
+@pytest.mark.thorough
 @everywhere
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(names=st.tuples(NAME, NAME, NAME))
@@ -625,6 +627,7 @@ def guarded(opened: Opener, tmp_path: Path) -> Guarded:
     return found
 
 
+@pytest.mark.thorough
 @everywhere
 @pytest.mark.parametrize("deed", ON_FILES)
 def test_the_door(deed: str, guarded: Guarded) -> None:
@@ -637,6 +640,7 @@ def test_the_door(deed: str, guarded: Guarded) -> None:
         assert guarded.state() == before
 
 
+@pytest.mark.thorough
 @everywhere
 @pytest.mark.parametrize("deed", ON_FOLDERS)
 def test_the_door_of_folders(deed: str, guarded: Guarded) -> None:

@@ -106,6 +106,7 @@ def base_files_of(storage: Storage) -> list[str]:
     return [file.path for file in files if file.name.endswith(".parquet") and not file.path.startswith(".hoodie")]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize(("theirs", "ours"), PAIRS)
 def test_plans_that_name_the_store_in_another_way(theirs: str, ours: str) -> None:

@@ -76,6 +76,7 @@ def test_a_table_names_no_code(
     assert imported.exists()
 
 
+@pytest.mark.thorough
 def test_no_module_comes_from_the_tables_folder(tmp_path: Path) -> None:
     """Not even those that this tool asks for."""
     path = unpack("1.2.0", tmp_path)
@@ -86,6 +87,7 @@ def test_no_module_comes_from_the_tables_folder(tmp_path: Path) -> None:
     assert done.returncode == 2 and f"the plan strategy {CODE} cannot be loaded: No module named" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_plan_names_no_code(
     release: str, imported: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -110,6 +112,7 @@ def test_a_plan_names_no_code(
     assert rows(open_local(path), open_local(path).view).equals(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_plan_names_no_code_that_writes_rows(
     release: str, imported: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

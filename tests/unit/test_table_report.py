@@ -141,6 +141,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(tmp_path_factory.mktemp("trips") / "table", ("a", "b", "c")).make("COPY_ON_WRITE")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_growth_is_what_readers_saw(kind: str, made: Made, tmp_path: Path) -> None:
     """After each commit, computed back from what they see now."""
@@ -164,6 +165,7 @@ def test_growth_and_rows_of_tables_of_real_hudi(release: str, tmp_path: Path) ->
         assert found.rows.sum() == known.rows(recipe).num_rows, recipe
 
 
+@pytest.mark.thorough
 def test_sizes_that_no_commit_tells(made: Made, tmp_path: Path) -> None:
     """Of files whose commits are gone from the timeline: the page says how many, and the newest numbers are right."""
     copy = tmp_path / "table"
@@ -228,6 +230,7 @@ def test_a_histogram_has_every_value(values: list[int]) -> None:
         assert low * count <= total <= high * count
 
 
+@pytest.mark.thorough
 def test_the_page_tells_the_numbers(made: Made, tmp_path: Path) -> None:
     """With the findings of doctor on top; the table is untouched, and no other file appears."""
     table = Made(tmp_path / "table", made.parts)
@@ -274,6 +277,7 @@ def plain_elements(path: Path, **options: str) -> Parsed:
     return Parsed(page(table_state(examined(path, **options)), "", []))
 
 
+@pytest.mark.thorough
 def test_names_of_a_table_are_texts(made: Made, tmp_path: Path) -> None:
     """Markup in names of the table, of partitions, of a column and in findings makes no element and no attribute."""
     table = Made(tmp_path / "table", EVIL).make("COPY_ON_WRITE", f"{EVIL[1]}&{EVIL[0]}")

@@ -116,6 +116,7 @@ def test_all_or_nothing_goes_on_later(clock: Clock, tmp_path: Path) -> None:
     assert all(seen.equals(before) for seen in both_views(path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["first", "staged", "reserved"])
 def test_sorted_groups_of_several_tasks(
     way: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +136,7 @@ def test_sorted_groups_of_several_tasks(
     assert all(seen.equals(before) for seen in both_views(path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_a_compaction_goes_on_later(release: str, clock: Clock, tmp_path: Path) -> None:
     """Log files that were written since belong to the base files of the compaction: all must be there."""

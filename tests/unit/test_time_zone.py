@@ -48,6 +48,7 @@ def test_writers_in_another_zone(tmp_path: Path, hours: float, word: str) -> Non
         check_zone(found, "/table")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ours", ["UTC", "Asia/Tokyo", "America/New_York", "Asia/Kathmandu"])
 @pytest.mark.parametrize("theirs", ["UTC", "America/New_York", "America/St_Johns", "Asia/Kolkata", "Pacific/Apia"])
 @pytest.mark.parametrize("at", [NOW, NOW - timedelta(days=180)])
@@ -117,6 +118,7 @@ def reading(moment: datetime, quarters: int) -> str:
 SPANS = st.timedeltas(timedelta(0), timedelta(minutes=3)) | st.timedeltas(timedelta(0), timedelta(days=3))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "ours",
     [

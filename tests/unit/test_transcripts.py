@@ -119,6 +119,7 @@ def given(words: str, table: OperatorTable) -> list[str]:
     return found if "--base-path" in found else [*found, "--base-path", str(table.path)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [page for page in PAGES if any(one.recipe for one in blocks(page))])
 def test_the_transcripts_of_a_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables: dict[str, tuple[OperatorTable, Callable[[Sequence[str]], Printed]]] = {}
@@ -148,6 +149,7 @@ def test_every_transcript_is_run_or_says_why_not() -> None:
     assert sum(not one.recipe for page in PAGES for one in blocks(page)) <= MOST_NOT_RUN
 
 
+@pytest.mark.thorough
 def test_what_is_not_run_quotes_the_program() -> None:
     for one in (one for page in PAGES for one in blocks(page) if not one.recipe):
         for line in one.text.splitlines():

@@ -85,6 +85,7 @@ WAYS: dict[str, Callable[[hudi_services.Table], Any]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @EACH_VERSION
 @pytest.mark.parametrize(
@@ -101,6 +102,7 @@ def test_each_commit_mends_what_it_finds(way: str, version: int, kind: str, tmp_
     assert differences(path) == set()
 
 
+@pytest.mark.thorough
 @EACH_VERSION
 @pytest.mark.parametrize("service", ["compaction", "clustering"])
 def test_a_range_that_is_younger_than_the_plan(service: str, version: int, tmp_path: Path) -> None:
@@ -128,6 +130,7 @@ def test_a_true_range_needs_no_repair(version: int, tmp_path: Path) -> None:
     assert differences(path) == set()
 
 
+@pytest.mark.thorough
 def test_what_hudi_left_beside_a_pending_compaction(tmp_path: Path) -> None:
     path = histories.MadeHistory("1.0.2", "listed_pending", tmp_path).path
     assert are_narrow(path)
@@ -136,6 +139,7 @@ def test_what_hudi_left_beside_a_pending_compaction(tmp_path: Path) -> None:
     assert differences(path) == set()
 
 
+@pytest.mark.thorough
 @EACH_KIND
 @EACH_VERSION
 def test_a_rollback_brings_no_narrow_range_back(version: int, kind: str, tmp_path: Path) -> None:
@@ -173,6 +177,7 @@ def test_beside_a_write_in_progress(version: int, tmp_path: Path) -> None:
     assert len(ranges) == 3 and not any(one.tight for one in ranges)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_ranges_of_expressions(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path, "expressions")

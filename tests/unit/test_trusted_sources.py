@@ -105,6 +105,7 @@ def refuses(path: Path, run: Callable[[Path], Report], error: type[HudiServicesE
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("harm", HARMS)
@@ -135,6 +136,7 @@ def test_a_log_file_that_lost_a_commit_stops_every_command_and_is_repaired(
         assert seen.equals(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_any_flipped_bit_is_found_or_does_no_harm(release: str, tmp_path: Path) -> None:
     """Of all files of the listing, on a copy each: the plan is the same, or there is none."""
@@ -209,6 +211,7 @@ def invent_newest(path: Path) -> str:
 LIES: dict[str, Callable[[Path], str]] = {"hidden": hide_newest, "invented": invent_newest}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("lie", LIES)
 def test_no_source_is_trusted_alone(release: str, lie: str, tmp_path: Path) -> None:

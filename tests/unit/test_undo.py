@@ -61,6 +61,7 @@ def live_files(path: Path) -> set[str]:
     return {s.base_file.path for p in view.partitions() for s in view.latest_slices(p) if s.base_file}
 
 
+@pytest.mark.thorough
 def test_the_old_files_are_read_again(path: Path) -> None:
     before, old = both(path), live_files(path)
     ts = cluster(path)
@@ -133,6 +134,7 @@ def planned_again(path: Path, ts: str) -> str:
     return f"the pending plan {later} reads"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("happen", [a_newer_slice, replaced_since, an_old_file_cleaned, planned_again])
 def test_what_somebody_built_on(path: Path, happen: Callable[[Path, str], str]) -> None:
     ts = cluster(path)
@@ -154,6 +156,7 @@ def test_log_files_on_the_new_slices(tmp_path: Path) -> None:
         roll_back_instant(path, ts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_clustering_of_which_groups_were_left_out(path: Path, indexed: bool) -> None:
     """The commit names what it replaced; the plan names the groups that a writer in progress updated, too."""
@@ -214,6 +217,7 @@ def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert files_of(path, ts)
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)

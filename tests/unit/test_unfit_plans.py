@@ -107,6 +107,7 @@ def looked(path: Path) -> dict[str, str | int | None]:
     return dict(found)
 
 
+@pytest.mark.thorough
 @SPOILT
 def test_schedule_leaves_out_what_execute_would_refuse(
     spoil: Callable[[Path], None], says: str, tmp_path: Path
@@ -121,6 +122,7 @@ def test_schedule_leaves_out_what_execute_would_refuse(
     assert execute(path).exit_code == 0
 
 
+@pytest.mark.thorough
 @SPOILT
 def test_a_plan_that_is_there_is_known_not_to_run(spoil: Callable[[Path], None], says: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -171,6 +173,7 @@ def test_a_plan_of_hudi_waits_for_hudi(
     assert says in str(found["why"]) and f"rollback --base-path {path} --instant {instant}" in str(found["why"])
 
 
+@pytest.mark.thorough
 @SPOILT
 @pytest.mark.parametrize(("version", "way"), [(6, "it must stay"), (9, "compaction unschedule --instant")])
 def test_compactions(version: int, way: str, spoil: Callable[[Path], None], says: str, tmp_path: Path) -> None:

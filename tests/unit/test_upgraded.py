@@ -58,6 +58,7 @@ def path(made: Path, story: str, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / story / "table", tmp_path / "table"))
 
 
+@pytest.mark.thorough
 def test_rows_are_right(made: Path, path: Path, story: str) -> None:
     """At once, by storage; and by the metadata table, too, once it is mended where Hudi left it wrong."""
     before = digest(path)

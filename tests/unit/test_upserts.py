@@ -126,6 +126,7 @@ def batches(seed: int, *, moves: bool, late_rows: bool) -> Iterator[tuple[str, p
         yield "upsert", pa.concat_tables(parts).combine_chunks()
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(21)
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET", *_GLOBAL])
 @pytest.mark.parametrize("ordering", ["ts", None])
@@ -184,6 +185,7 @@ def write(path: Path, operation: str, new: pa.Table, storage: Storage | None = N
         assert writing.delete_partitions(wanted, storage).error is None
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(5)
 @pytest.mark.parametrize(
     ("kind", "operation"),
@@ -239,6 +241,7 @@ def test_every_write_may_be_the_last(version: int, kind: str, operation: str, tm
         assert {name.rpartition("_")[2].removesuffix(".parquet") for name in base} <= known, where
 
 
+@pytest.mark.thorough
 def test_deletes(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     assert table.delete(rows(0, 3)).idle
@@ -263,6 +266,7 @@ def test_deletes(tmp_path: Path) -> None:
     assert len(seen(tmp_path / "rides")) == 3
 
 
+@pytest.mark.thorough
 def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
     """As Hudi's: `_hoodie_is_deleted` deletes a row that is there, and is not inserted."""
 
@@ -283,6 +287,7 @@ def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
     assert numbers >= {26, 27, 22, 30} and not numbers & {20, 21, 25}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_row_and_a_delete_of_one_key(version: int, kind: str, tmp_path: Path) -> None:
@@ -379,6 +384,7 @@ def test_a_record_index_that_names_a_file_group_that_is_gone(tmp_path: Path, mon
         table.upsert(rows(0, 3, "new", ts=1), options={"hoodie.index.type": "RECORD_INDEX"})
 
 
+@pytest.mark.thorough
 def test_another_writer_changes_a_group_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rides"
     table = create(path)
@@ -396,6 +402,7 @@ def test_another_writer_changes_a_group_meanwhile(tmp_path: Path, monkeypatch: p
     assert {row["text"].split()[0] for row in seen(path).values()} == {"new"}
 
 
+@pytest.mark.thorough
 def test_all_rows_of_a_key_are_updated_and_deleted(tmp_path: Path) -> None:
     """Rows of one key that inserts wrote, in one file and in several: as 0.15.0 and 1.0.2 do; 1.2.0 takes the first."""
     table = create(tmp_path / "rides", partition_by=None)
@@ -449,6 +456,7 @@ def test_a_null_that_meets_a_value_of_the_table(tmp_path: Path) -> None:
     assert not open_local(tmp_path / "rides").timeline.pending()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
 def test_a_null_that_meets_a_value_in_a_log_file(index: str, tmp_path: Path) -> None:
     """Before it is committed: readers, Hudi's too, could not read the file group."""
@@ -471,6 +479,7 @@ def test_a_null_that_meets_a_value_in_a_log_file(index: str, tmp_path: Path) -> 
     assert len(seen(tmp_path / "rides")) == 3 and table.validate(strict=True).ok
 
 
+@pytest.mark.thorough
 def test_deletes_need_no_ordering_field(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     table.insert(rows(0, 10).drop_columns(["ts"]))
@@ -481,6 +490,7 @@ def test_deletes_need_no_ordering_field(tmp_path: Path) -> None:
     assert both_views(tmp_path / "rides")[0].num_rows == 6
 
 
+@pytest.mark.thorough
 def test_file_groups_of_pending_plans_are_not_updated(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     table.insert(rows(0, 30))
@@ -498,6 +508,7 @@ def test_file_groups_of_pending_plans_are_not_updated(tmp_path: Path) -> None:
     assert table.upsert(rows(30, 33)).tables["written"].to_pylist()[0]["new_files"] == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_statistics_of_a_new_column(version: int, tmp_path: Path) -> None:
     """As Hudi's writers do: the commit that brings a column has its statistics, and the definition names it."""
@@ -546,6 +557,7 @@ def test_an_index_that_another_process_defines_meanwhile(tmp_path: Path) -> None
     assert "secondary_index_of_others" in found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_overwrites(version: int, tmp_path: Path) -> None:
     path = tmp_path / "rides"
@@ -604,6 +616,7 @@ def test_a_pending_plan_is_not_overwritten(tmp_path: Path) -> None:
     assert table.timeline().num_rows == 2
 
 
+@pytest.mark.thorough
 def test_paths_of_partitions_that_are_deleted(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     days = pa.array(["x,y", "x", "y", "day*", "days"])
@@ -618,6 +631,7 @@ def test_paths_of_partitions_that_are_deleted(tmp_path: Path) -> None:
     assert plain.slices().num_rows == 0
 
 
+@pytest.mark.thorough
 def test_inserts_that_look_at_keys(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     twice = pa.concat_tables([rows(0, 6, "late"), rows(0, 6, "new", ts=1), rows(3, 6, "old")])

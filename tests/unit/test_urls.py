@@ -77,6 +77,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("url", [*WITH_SECRETS, *(url for url in LIKE_PATHS if url.isprintable())])
 @pytest.mark.parametrize(
     "flags",
@@ -248,6 +249,7 @@ def test_honest_messages_stay(message: str) -> None:
     assert message_without_secrets(message) == message
 
 
+@pytest.mark.thorough
 def test_long_messages_take_no_time() -> None:
     """Time that grew with the square of the length would be minutes. Where coverage is measured, all takes longer."""
     start = time.process_time()

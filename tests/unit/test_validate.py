@@ -138,6 +138,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("release", "index"), CASES)
 def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp_path: Path) -> None:
     wrong, needed = WRONGS[index]
@@ -179,6 +180,7 @@ def only_harmless(damage: Damage) -> Damage:
     return Damage(records, {}, {one for one in damage.harmless if one[3:] in known})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_harmless_differences_fail_only_a_strict_run(release: str, tmp_path: Path) -> None:
     path = with_indexes(release, tmp_path, *([COLUMN_STATS] if release == "0.15.0" else []))
@@ -219,6 +221,7 @@ def _as_compacted_by_0_15(record: StatsRecord) -> StatsRecord:
     return replace(record, bound=ColumnType(TypeKind.BYTES), minimum=minimum, maximum=maximum)
 
 
+@pytest.mark.thorough
 def test_decimals_that_a_compaction_made_bytes(tmp_path: Path) -> None:
     path = with_indexes("0.15.0", tmp_path, COLUMN_STATS)
     stored = metadata_of(open_local(path)).reader(COLUMN_STATS).scan()
@@ -246,6 +249,7 @@ def found_keys(report: Report) -> set[tuple[Any, ...]]:
     return {(row["kind"], row["data_partition"], row["file"], row["key"]) for row in rows}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_wrong_keys_are_found_exactly_and_mended(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
@@ -282,6 +286,7 @@ def with_secondary_index(path: Path, column: str, version: str | None) -> str:
     return index
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(3)
 # A column that the files do not have has nulls in all rows.
 @pytest.mark.parametrize(
@@ -341,6 +346,7 @@ def test_what_lies_on_storage_and_is_not_committed_is_no_difference(release: str
     assert "1 file cannot be judged" in (report.reason or "")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_file_that_was_deleted_or_changed_on_storage(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
@@ -405,6 +411,7 @@ def clean_all(path: Path, storage: Storage | None = None) -> None:
     clean.clean(CleanRequest(base_path=str(path), options=resolve([("test", options)])), storage)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("trigger", [f"list {P}", "read .hoodie/metadata/files"])
 def test_no_false_alarm_beside_writers(release: str, trigger: str, tmp_path: Path) -> None:
@@ -475,6 +482,7 @@ def test_files_of_the_metadata_table_that_are_cleaned_meanwhile(tmp_path: Path) 
     assert run(path, Watched(str(path), "read .hoodie/metadata/column_stats", fail)).exit_code == 0
 
 
+@pytest.mark.thorough
 def test_a_repair_does_only_what_is_still_wrong_under_the_lock(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     do_damage(path, wrong_listing(path))
@@ -486,6 +494,7 @@ def test_a_repair_does_only_what_is_still_wrong_under_the_lock(tmp_path: Path) -
     assert delta_commits(path)[-1] == faster[0].instant
 
 
+@pytest.mark.thorough
 @pytest.mark.sweep
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_killed_at_any_write_of_a_repair(release: str, number: int, tmp_path: Path) -> None:
@@ -509,6 +518,7 @@ def test_killed_at_any_write_of_a_repair(release: str, number: int, tmp_path: Pa
         assert not open_metadata(path).timeline.pending()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 def test_the_next_commit_rolls_a_killed_repair_back(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path / "whole")
@@ -528,6 +538,7 @@ def test_the_next_commit_rolls_a_killed_repair_back(release: str, tmp_path: Path
     assert found(run(tmp_path / "copy")) == {(FILES, DifferenceKind.FILE_MISSING.value, P, old.name, None)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_above_a_base_file(release: str, tmp_path: Path) -> None:
     """Log files are merged before the base file: one deletion of what both have takes it out of the log files only."""
@@ -570,6 +581,7 @@ def test_a_size_that_is_too_big_in_a_base_file_is_left(release: str, tmp_path: P
     assert report.tables["repaired"] == [{"metadata_partition": FILES, "records": 1}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_statistics_above_a_base_file(release: str, tmp_path: Path) -> None:
     """Version 6 cannot narrow a range there, but mends all that may hide rows."""
@@ -634,6 +646,7 @@ def test_a_file_without_rows_has_no_statistics(tmp_path: Path) -> None:
     assert [(one.row_groups, len(one.records)) for one in read if isinstance(one, Described)] == [(1, 10), (0, 0)]
 
 
+@pytest.mark.thorough
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = unpack("1.2.0", tmp_path)
     write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(1)})]})
@@ -713,6 +726,7 @@ def test_many_differences_are_counted_and_not_all_listed(tmp_path: Path, monkeyp
     assert "11 differences" in str(report.error)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_partition_that_is_out_of_sight_is_told_and_kept(release: str, indexed: bool, tmp_path: Path) -> None:
@@ -740,6 +754,7 @@ def test_a_partition_that_is_out_of_sight_is_told_and_kept(release: str, indexed
     assert whole == {name: list(open_metadata(path).reader(name).scan()) for name in open_metadata(path).partitions}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_partition_that_is_gone_for_good_is_dropped_on_demand(release: str, tmp_path: Path) -> None:
     path = with_indexes(release, tmp_path / "table", BLOOM_FILTERS)
@@ -752,6 +767,7 @@ def test_a_partition_that_is_gone_for_good_is_dropped_on_demand(release: str, tm
     assert run(path).exit_code == 0 and indexed_locations(path) == real_locations(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("by", ["replaced", "cleaned"])
 def test_a_partition_that_the_timeline_says_is_gone_is_dropped(release: str, by: str, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def _damage_blooms(made: Damage, live: dict[str, str]) -> None:
     made.expect(BLOOM, DifferenceKind.STALE_BLOOM, None, None, "name")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compacted", [False, True])
 def test_what_is_wrong_is_found_exactly_and_mended(compacted: bool, path: Path) -> None:
     made = damage(path)

@@ -104,6 +104,7 @@ FAULTS: dict[str, tuple[DifferenceKind, DifferenceKind, Callable[[StatsRecord], 
 """What a look finds in the statistics of files, and in those of partitions."""
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(6)
 @pytest.mark.parametrize("fault", [*FAULTS, "missing"])
 @pytest.mark.parametrize("index", [COLUMN_STATS, PARTITION_STATS])

@@ -207,6 +207,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("name", TYPES)
 @settings(max_examples=25, deadline=None)

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import hudi_services
 
 PACKAGE = Path(hudi_services.__file__).parent
@@ -34,6 +36,7 @@ def signatures() -> Iterator[tuple[str, str]]:
                 yield from ((f"{file}: {node.name}", one.id) for one in fields if isinstance(one, ast.Name))
 
 
+@pytest.mark.thorough
 def test_no_pronoun_stands_for_a_value() -> None:
     assert [f"{where}: {name}" for where, name in signatures() if name in PRONOUNS] == []
 
@@ -47,6 +50,7 @@ def test_a_class_has_one_meaning() -> None:
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
+@pytest.mark.thorough
 def test_a_module_that_several_rooms_have_is_in_the_glossary() -> None:
     told = set(re.findall(r"^\| `(\w+)` \|", GLOSSARY.partition("### Modules")[2], re.MULTILINE))
     homes: dict[str, list[str]] = defaultdict(list)

@@ -248,6 +248,7 @@ class Case:
         return known
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -> None:
@@ -286,6 +287,7 @@ def test_another_writer_at_any_moment(version: int, kind: str, tmp_path: Path) -
     assert retried
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_is_planned_at_any_moment(version: int, tmp_path: Path) -> None:
     """It loses no row of ours when it is carried out later, wherever our log files and new base files are."""
@@ -333,6 +335,7 @@ class Twice(Interrupted):
         return super().open_output(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_as_often_as_the_option_says(most: int, tmp_path: Path) -> None:
     path = tmp_path / "rides"
@@ -401,6 +404,7 @@ def test_a_file_that_is_gone_for_no_reason(tmp_path: Path) -> None:
     assert table.timeline().num_rows <= before + 1
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", VERSIONS)

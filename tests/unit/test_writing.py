@@ -55,6 +55,7 @@ def read(path: Path) -> pa.Table:
     return found.select(["id", "day", "ts", "text"]).sort_by("ts")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_inserts_fill_small_files(version: int, tmp_path: Path) -> None:
     table = create(tmp_path / "rides", table_version=version)
@@ -113,6 +114,7 @@ def test_rows_of_any_arrow_source(tmp_path: Path) -> None:
     assert table.insert(new.slice(0, 0)).idle
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["noise", "alike"])
 def test_files_close_at_their_size(kind: str, tmp_path: Path) -> None:
     """By bytes as stored, whatever the rows compress to: each file but the last is within 15 % of the size."""
@@ -134,6 +136,7 @@ def test_files_close_at_their_size(kind: str, tmp_path: Path) -> None:
     assert result.tables["written"].to_pylist()[0]["new_files"] == len(ids)
 
 
+@pytest.mark.thorough
 def test_the_last_rows_of_a_task_make_no_tiny_file(tmp_path: Path) -> None:
     """A file may be a little larger, where this takes all that is left."""
     limit = 1 << 20
@@ -158,6 +161,7 @@ def test_the_last_rows_of_a_task_make_no_tiny_file(tmp_path: Path) -> None:
         assert len(found) == files and max(found) <= 1.15 * limit, (part, found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("file", "options", "said"),
     [
@@ -183,6 +187,7 @@ def test_a_row_that_was_written_wrong_is_found(
     assert len(list((tmp_path / "rides").rglob("*.parquet"))) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -280,6 +285,7 @@ def test_options_that_would_be_ignored_are_refused(key: str, value: str, tmp_pat
         table.insert(rows(0, 1), options={key: value})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -348,6 +354,7 @@ def insert(path: Path, new: pa.Table, storage: Storage | None = None) -> None:
     assert report.error is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     """The first insert, and one that fills files: readers see all of it or nothing, and the next write mends it."""
