@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ..health.model import Level
-from ..own_commands import own_command
+from ..runs.next_command import next_command
 from ..runs.report import CheckResult, Report, RunState, sentence
 from ..runs.report_rows import (
     AppendedRow,
@@ -75,7 +75,7 @@ def what_is_next(report: Report) -> str:
         return mends
     command = {"clustering": "execute", "compaction": "compact"}.get(report.service)
     if report.state is RunState.REQUESTED and command:
-        return own_command(command, report.table.base_path)
+        return next_command(report.options, command, report.table.base_path)
     return ""
 
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..archival.selection import Why
-from ..cleaning.retention import Policy
+from ..cleaning.plan import CleanRules, plan_clean
 from ..clustering.planned_slices import sized_slices
 from ..compaction.plan import why_not_due
 from ..errors import HudiServicesError
 from ..health import layout_checks, pending_checks
 from ..health.examination import Examination
 from ..health.model import CheckOutcome
-from ..options import clean_keys, clustering_keys
+from ..options import clustering_keys
 from ..timeline.compaction_trigger import Trigger
 from ..timeline.instant import Action, Instant
+from ..units import counted
 
 OPEN_COST = 4 << 20
 MENDING = ("recover", "validate", "orphan-files")
@@ -46,10 +47,11 @@ class DueService:
 
 def due_services(seen: Examination, outcomes: Sequence[CheckOutcome], commands: Collection[str]) -> list[DueService]:
     """Those of the services, by their `commands`, that are due, in the order in which a table gets them."""
+    clean = [*_clean(seen)]
     found = [
         *_by_findings(outcomes),
-        *_clean(seen),
-        *_archive(seen),
+        *clean,
+        *_archive(seen, is_cleaned=bool(clean)),
         *_compact(seen),
         *_execute(seen, outcomes),
     ]
@@ -69,22 +71,20 @@ def _by_findings(outcomes: Sequence[CheckOutcome]) -> Iterator[DueService]:
 
 
 def _clean(seen: Examination) -> Iterator[DueService]:
-    files, since = seen.files, seen.since_clean
-    freed = files.other_files - files.held_files
-    if not freed or since < max(1, seen.options[clean_keys.CLEAN_TRIGGER_COMMITS]):
+    if seen.files.other_files == seen.files.held_files:
         return
-    if seen.retention.policy is not Policy.FILE_VERSIONS:
-        earliest, last = seen.horizon.earliest, seen.last_clean
-        if earliest is None or (last is not None and earliest.ts <= last.earliest_to_retain):
-            return
-    why = f"{since} commits since the last clean, up to {freed} old files to delete"
-    yield DueService("clean", why, gain=files.other_bytes - files.held_bytes)
+    found = plan_clean(seen.table, seen.options.of(CleanRules), lambda done, of: None)
+    if found.plan is not None:
+        going = [tally for choice in found.choices for tally in choice.gone.values()]
+        count = counted(sum(one.files for one in going), "old file")
+        why = f"{counted(seen.since_clean, 'commit')} since the last clean, {count} to delete"
+        yield DueService("clean", why, gain=sum(one.bytes for one in going))
 
 
-def _archive(seen: Examination) -> Iterator[DueService]:
+def _archive(seen: Examination, *, is_cleaned: bool) -> Iterator[DueService]:
     found = seen.archival
     follows_clean = found.held is not None and found.held.why in _WAITING_FOR_CLEAN and found.commits > found.most
-    if found.instants or (follows_clean and any(_clean(seen))):
+    if found.instants or (follows_clean and is_cleaned):
         yield DueService("archive", f"{found.commits} commits on the timeline, {found.most} at most")
 
 
@@ -140,7 +140,7 @@ def _execute(seen: Examination, outcomes: Sequence[CheckOutcome]) -> Iterator[Du
         taken = (files.base_bytes > 0) & (files.base_bytes < limit)
         size = int(np.sum((files.base_bytes + files.log_bytes)[taken]))
         saved = int(small[0].numbers["files_to_save"])
-        yield DueService("execute", f"a clustering leaves {saved} small files less", saved * OPEN_COST, size)
+        yield DueService("execute", f"a clustering leaves {saved} fewer small files", saved * OPEN_COST, size)
 
 
 def _waiting(seen: Examination) -> list[Instant]:

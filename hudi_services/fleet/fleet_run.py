@@ -215,11 +215,13 @@ class FleetRun:
         in_danger = sum(bool(one.counts[Level.CRITICAL]) for one in tables)
         if in_danger:
             said = f"rows of {counted(in_danger, 'table')} are hidden or in danger; {said}"
+        if warned := sum(one.is_warned for one in tables):
+            said = f"{said}; {counted(warned, 'table')} with warnings that no service here ends"
         is_wrong = any(states[one] for one in _WRONG)
         if self._unwritten:
             report.partly_done(f"{said}; {self._unwritten}", "give another file as --results, and run it again")
         elif is_wrong:
-            report.partly_done(said, "no other table was kept from anything; each of these says what is next")
+            report.partly_done(said, _next_step([one for one in tables if one.state in _WRONG]))
         elif not any(one.due for one in tables) and not in_danger:
             report.idle(said)
         elif self.request.apply:
@@ -232,3 +234,9 @@ class FleetRun:
         elif is_wrong or self._unwritten:
             report.exit_code = PartlyDone.exit_code
         return report
+
+
+def _next_step(wrong: Sequence[FleetTable]) -> str:
+    if len(wrong) == 1:
+        return wrong[0].why[1]
+    return "do what the list of tables says for each of them, after `next:`; the other tables went on"

@@ -17,6 +17,8 @@ from .due import MENDING, DueService
 from .results import LINE_VERSION
 from .tables_file import TablesLine
 
+_ENDED_BY = {"execute": ("schedule", "execute"), "compact": ("schedule", "compact")}
+"""The commands that findings name, by the service of a fleet that does the same."""
 LEFT = "left"
 """The state of a service that did not begin; the others are those of reports."""
 
@@ -129,9 +131,10 @@ class FleetTable:
         return has_run and bool(self.counts[Level.CRITICAL])
 
     @property
-    def severity(self) -> tuple[bool, int, int]:
-        """Tables with a smaller one are told first: those with rows in danger, then by state."""
-        return not self.counts[Level.CRITICAL], [*FleetState].index(self.state), -sum(one.gain for one in self.due)
+    def severity(self) -> tuple[bool, bool, int, int]:
+        """Tables with a smaller one come first: with rows in danger, then those that need somebody, then by state."""
+        state = [*FleetState].index(self.state)
+        return not self.counts[Level.CRITICAL], not self.why[0], state, -sum(one.gain for one in self.due)
 
     @property
     def counts(self) -> "Counter[Level]":
@@ -160,10 +163,22 @@ class FleetTable:
             for one in self.outcomes:
                 if getattr(one, kind):
                     return f"{one.due.command}: {one.reason}", one.hint
-        worst = self.findings[0] if self.findings else None
-        if worst is not None and worst.level == Level.CRITICAL.value:
-            return worst.finding, worst.command
-        return "", ""
+        return (self.worst.finding, self.worst.command) if self.worst is not None else ("", "")
+
+    @property
+    def is_warned(self) -> bool:
+        """Whether a warning, and nothing that matters more, needs somebody."""
+        return self.worst is not None and self.why[0] == self.worst.finding and not self.counts[Level.CRITICAL]
+
+    @property
+    def worst(self) -> HealthFindingRow | None:
+        """The first finding that needs somebody: no note, and no warning that a due service ends."""
+        ended = {word for one in self.due for word in _ENDED_BY.get(one.command, (one.command,))}
+        for row in self.findings:
+            is_ended = row.command.split()[1] in ended if row.command else False
+            if row.level == Level.CRITICAL.value or (row.level == Level.WARNING.value and not is_ended):
+                return row
+        return None
 
     def told_warnings(self) -> Iterator[tuple[str, str]]:
         """The place of the table, and a warning of the look or of a service, each once."""

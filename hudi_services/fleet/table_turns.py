@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..clustering.eligibility import ClusteringReason
+from ..compaction.strategies import BEYOND_BUDGET
 from ..engine import Engine
 from ..errors import NeedsRecovery
 from ..options import Options, clustering_keys, compaction_keys, file_keys
@@ -24,13 +26,14 @@ from ..runs.request import (
     ValidateRequest,
 )
 from ..runs.retries import run_with_retries
-from ..units import size_text
+from ..units import counted, size_text
 from .budget import Budget
 from .due import DueService
 from .model import LEFT, FleetTable, ServiceOutcome
 from .ranking import TableTurn
 
 _LAYER = "fleet"
+_BEYOND_BUDGET = (BEYOND_BUDGET, ClusteringReason.BUDGET.value, ClusteringReason.LARGER_THAN_BUDGET.value)
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,15 @@ class TableTurns:
             outcome = ServiceOutcome.of(due, report, time.monotonic() - start)
         finally:
             self.budget.settle(reserved, used)
-        if outcome.state == RunState.IDLE.value and self.budget.most_bytes is not None and reserved < due.cost:
+        if self.budget.most_bytes is None or reserved == due.cost:
+            return outcome
+        if outcome.state == RunState.IDLE.value:
             return ServiceOutcome(due, LEFT, reason=f"{size_text(reserved)} of the budget are left: {outcome.reason}")
+        beyond = sum(report.left_out.get(reason, 0) for reason in _BEYOND_BUDGET)
+        if outcome.state == RunState.COMPLETED.value and beyond:
+            left = f"{size_text(reserved)} of the budget were left"
+            why = f"{left}: {counted(beyond, 'file slice')} did not fit, and wait for another run"
+            return replace(outcome, state=RunState.PARTLY_DONE.value, reason=why)
         return outcome
 
     def _limits(self, options: Options, reserved: int) -> dict[str, str]:

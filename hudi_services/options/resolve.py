@@ -146,6 +146,12 @@ class Options:
         shown = (replace(one, value=without_secrets(one.value)) for one in found)
         return sorted(shown, key=lambda setting: setting.key)
 
+    def of_run(self) -> list[Setting]:
+        """Every option that neither the table nor a default sets, by key, but for values that hold a secret."""
+        found = (one for one in self._settings.values() if one is not None and not one.is_tables)
+        shown = (one for one in found if one.source != DEFAULT_SOURCE and without_secrets(one.value) == one.value)
+        return sorted(shown, key=lambda one: one.key)
+
     def _imply_filter_mode(self) -> None:
         strategy = self._settings[clustering_keys.PLAN_STRATEGY_CLASS.key]
         mode = clustering_keys.DEPRECATED_PLAN_FILTERS.get(strategy.value) if strategy else None

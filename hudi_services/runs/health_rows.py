@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from ..health.examination import Examination
 from ..health.model import CheckOutcome, HealthFinding, Level
-from ..own_commands import own_command
+from ..options import Options
 from ..units import counted
+from .next_command import next_command
 from .report import CheckResult, NamedCheck, Report
 from .report_rows import HealthFindingRow, MeasureRow
 
@@ -15,7 +16,7 @@ from .report_rows import HealthFindingRow, MeasureRow
 def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], root: str) -> list[HealthFindingRow]:
     """Put the checks on the report, and give what they have found in the table at `root`, the worst first."""
     report.checks = [_named(one) for one in outcomes]
-    rows = [_row(one.check.name, found, root) for one in outcomes for found in one.findings]
+    rows = [_row(report.options, one.check.name, found, root) for one in outcomes for found in one.findings]
     return sorted(rows, key=lambda row: Level(row.level).rank)
 
 
@@ -34,14 +35,14 @@ def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome]) 
     return f"{told or 'the table is all right'}{skipped}"
 
 
-def _row(check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
+def _row(options: Options | None, check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
     name, _, flags = finding.command.partition(" ")
     return HealthFindingRow(
         level=finding.level.value,
         check=check,
         subject=finding.subject,
         finding=finding.sentence,
-        command=own_command(name, root, flags) if name else "",
+        command=next_command(options, name, root, flags) if name else "",
         numbers=json.dumps(dict(finding.numbers)),
     )
 

@@ -67,6 +67,9 @@ _LOCKED = (
 )
 
 
+_SMALL_GROUPS = {"hoodie.clustering.plan.strategy.max.bytes.per.group": "30000"}
+
+
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
     folder = tmp_path_factory.mktemp("seeds")
@@ -496,6 +499,7 @@ def test_what_a_service_would_do_is_due(release: str, tmp_path: Path) -> None:
                 if found.state is RunState.COMPLETED:
                     acts.add((row.base_path, command, policy))
     assert acts <= asked and len(asked - acts) <= len(acts) and len(acts) > 5
+    assert "clean" not in {command for _, command, _ in asked - acts}
 
 
 # Runs
@@ -701,6 +705,34 @@ def _rewritten(path: Path) -> int:
     return total
 
 
+def test_a_clustering_that_the_budget_cuts_short_is_left(tmp_path: Path, seeds: Seeds) -> None:
+    """And the next run does the rest: the line of the table is not finished."""
+    (path,) = fleet_of(tmp_path, seeds, "cow")
+    tables, results = listed(tmp_path, str(path)), tmp_path / "results.jsonl"
+    (look,) = [row for row in over(tables).shown(FleetServiceRow) if row.service == "execute"]
+    options = {"hudi.services.fleet.max.bytes": str((look.cost_bytes or 0) // 2), **_SMALL_GROUPS}
+    report = over(tables, apply=True, options=options, results=str(results))
+    (row,) = [row for row in report.shown(FleetServiceRow) if row.service == "execute"]
+    assert row.state == "partly_done" and re.search(
+        r"of the budget were left: [0-9]+ file slices did not", row.why or ""
+    )
+    assert states(report) == {"cow0": "left"} and 0 < (row.read_bytes or 0) <= (look.cost_bytes or 0) // 2
+    assert not lines_of(results)["cow0"]["finished"]
+    report = over(tables, apply=True, options=_SMALL_GROUPS, results=str(results), resume=True)
+    assert report.reason == "1 table: 1 done"
+    check_rows(seeds, [path])
+
+
+def test_warnings_that_no_service_ends_come_before_what_is_due(tmp_path: Path, seeds: Seeds) -> None:
+    paths = fleet_of(tmp_path, seeds, "cow", "plain")
+    (paths[1] / ".hoodie" / "lock").write_text("")
+    os.utime(paths[1] / ".hoodie" / "lock", (0, 0))
+    report = over(listed(tmp_path, str(paths[0]), f"{paths[1]} {_LOCKED}"))
+    first, second = report.shown(FleetTableRow)
+    assert (first.base_path, first.why is None, second.why) == (str(paths[1]), False, None), first
+    assert report.reason == "dry run: 2 tables: 2 due; 1 table with warnings that no service here ends"
+
+
 def test_time_that_is_over_leaves_the_rest(tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = fleet_of(tmp_path, seeds, "cow", "plain")
     before = {path: digest(path) for path in paths}
@@ -859,11 +891,11 @@ def test_what_was_mended_is_told_as_mended(tmp_path: Path, capsys: pytest.Captur
     options = {"hudi.services.fleet.services": "validate,clean", "hoodie.clean.commits.retained": "1"}
     report = over(tables, apply=True, options=options, results=str(results))
     assert report.exit_code == 0
-    assert [row.service for row in report.shown(FleetServiceRow)] == ["validate", "clean"]
+    assert [row.service for row in report.shown(FleetServiceRow)] == ["validate"]
     (line,) = lines_of(results).values()
     assert line["findings"]["critical"] == 0 and line["state"] == "done"
-    assert [one["command"] for one in line["services"]] == ["validate", "clean"]
-    assert [one["command"] for one in line["due"]] == ["validate", "clean"]
+    assert [one["command"] for one in line["services"]] == ["validate"]
+    assert [one["command"] for one in line["due"]] == ["validate"]
 
 
 def test_nothing_due_is_idle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
