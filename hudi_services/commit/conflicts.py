@@ -11,6 +11,7 @@ from ..file_names import parse_data_file
 from ..metadata.metadata_table import being_built
 from ..metadata.records.keys import FILES
 from ..model import FileSlice
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
@@ -219,7 +220,8 @@ def _in_progress(table: Snapshot, instant: Instant, counts: str, *, locked: bool
     return WriterAtWork(
         f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
         f"({instant.file_name}), and {why}",
-        hint=f"wait for it (it counts {counts}){way_out}",
+        hint=f"wait for it (it counts {counts}){way_out}; whether it is alive: "
+        f"{own_command('recover', table.storage.root)}",
     )
 
 

@@ -29,6 +29,7 @@ from ..commit.markers import marker_folder, read_markers
 from ..commit.newest_files import check_superseded
 from ..commit.settings import TransactionSettings
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, SymbolicLink
+from ..own_commands import own_command
 from ..rollback.execution import (
     completed_twin,
     is_still_completed,
@@ -287,7 +288,8 @@ def _clustering(case: _Case) -> _Judgement:
     if unfit is not None:
         why = f"the plan cannot be executed here: {unfit.line}; let Apache Hudi execute it, or"
         return Decision.WAIT, f"{why} {way_out(case.table, case.instant)}", blocks
-    return Decision.WAIT, f"the plan can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
+    command = own_command("execute", case.table.storage.root, f"--instant-time {case.instant.ts}")
+    return Decision.WAIT, f"the plan can be executed: {command}", blocks
 
 
 def _why_unfit(case: _Case) -> HudiServicesError | None:
@@ -397,7 +399,7 @@ def _compaction(case: _Case) -> _Judgement:
             return Decision.WAIT, "let Apache Hudi execute it", blocks
         unfit = _why_unfit(case)
         if unfit is None:
-            return Decision.WAIT, "execute it: hudi-services compact", blocks
+            return Decision.WAIT, f"execute it: {own_command('compact', case.table.storage.root)}", blocks
         why = f"the plan cannot be executed here: {unfit.line}; {way_out(case.table, case.instant)}"
         return Decision.WAIT, why, blocks
     if case.signs.alive:

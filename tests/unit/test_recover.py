@@ -232,7 +232,7 @@ def test_a_plan_waits_and_then_is_dropped(tmp_path: Path) -> None:
     ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     (row,) = looked(path)
     assert (row["instant"], row["decision"]) == (ts, "wait")
-    assert row["why"] == f"the plan can be executed: hudi-services execute --instant-time {ts}"
+    assert row["why"] == f"the plan can be executed: hudi-services execute --base-path {path} --instant-time {ts}"
     age(path)
     (row,) = looked(path)
     assert row["decision"] == "drop the plan"

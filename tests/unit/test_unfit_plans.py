@@ -183,7 +183,7 @@ def test_compactions(version: int, way: str, spoil: Callable[[Path], None], says
     options = resolve([("test", {"hoodie.compact.inline.max.delta.commits": "1"})])
     wanted = CompactionRequest(base_path=str(path), options=options, mode=Mode.SCHEDULE)
     compaction.schedule(wanted)
-    assert looked(path)["why"] == "execute it: hudi-services compact"
+    assert looked(path)["why"] == f"execute it: hudi-services compact --base-path {path}"
     (one,) = list(path.glob("d/*.parquet"))
     spoil(one)
     found = looked(path)
