@@ -248,6 +248,7 @@ def _request(path: Path) -> ArchiveRequest:
     return ArchiveRequest(base_path=str(path), options=resolve([("test", {**_KEEP, **_AT_ONCE})]))
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("1.0.2", "1.2.0")
 def test_an_upgrade_rewrites_our_archive(peer: Peer, tmp_path: Path) -> None:
     """Hudi 1.x turns the log files of version 6 into its own archive, when it upgrades the table."""

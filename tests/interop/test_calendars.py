@@ -68,6 +68,7 @@ def _by_hudi_rs(path: Path) -> list[list[Any]]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.deep("0.15.0", "1.0.2")
 def test_a_clustering_keeps_old_dates(peer: Peer, tmp_path: Path) -> None:
     path = tmp_path / "t"

@@ -81,6 +81,7 @@ def test_vectors_and_blobs(peer: Peer, version: str, tmp_path: Path) -> None:
     assert table.validate().exit_code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.deep)])
 def test_paths_with_a_colon_after_their_first_part(peer: Peer, kind: str, tmp_path: Path) -> None:
     path, prefix = tmp_path / "rides", "hoodie.datasource.write."
@@ -114,6 +115,7 @@ def test_paths_with_a_colon_after_their_first_part(peer: Peer, kind: str, tmp_pa
     assert table.validate().exit_code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("service", ["cluster", pytest.param("compact", marks=pytest.mark.deep)])
 def test_merge_on_read_tables_whose_files_lack_the_partition_columns(peer: Peer, service: str, tmp_path: Path) -> None:
     """Log files of upserts have the columns, base files do not, and Hudi reads them from the path."""

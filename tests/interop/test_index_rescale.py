@@ -28,6 +28,7 @@ def _groups(path: Path) -> set[str]:
     return {name.partition("_")[0] for name in names}
 
 
+@pytest.mark.thorough
 def test_rescaled_up_and_down(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     # One release stands for Spark, one for processes.

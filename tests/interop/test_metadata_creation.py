@@ -227,6 +227,7 @@ def _is_true(peer: Peer, path: Path, rows: int) -> None:
     assert hudi_services.open(path, engine="local").validate(strict=True).exit_code == 0
 
 
+@pytest.mark.thorough
 def test_hudi_writes_after_a_killed_creation(peer: Peer, tmp_path: Path) -> None:
     """It makes the metadata table itself."""
     path, options = tmp_path / "table", _options({})

@@ -78,6 +78,7 @@ def test_a_write_that_comes_and_goes(
     check(peer, path, wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("way", [{}, pytest.param(_RESERVED, marks=pytest.mark.deep)], ids=["staged", "reserved"])
 @pytest.mark.parametrize("lock", [{}, pytest.param(_LOCK, marks=pytest.mark.deep)], ids=["no lock", "lock"])

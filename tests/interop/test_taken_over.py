@@ -72,6 +72,7 @@ def test_a_plan_that_hudi_executes_meanwhile(share: float, peer: Peer, known: Pr
     check(peer, path, wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("share", [0.5, pytest.param(1.0, marks=pytest.mark.deep)], ids=["between", "after"])
 def test_a_reserved_instant_that_hudi_tries_to_execute(
@@ -106,6 +107,7 @@ def test_a_reserved_instant_that_hudi_tries_to_execute(
     assert _PARTITION in wanted.column_names
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("0.15.0", "1.2.0")
 def test_staged_files_are_nothing_to_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
     """A writer of Hudi that clusters sees no plan: neither of the two fails."""
@@ -120,6 +122,7 @@ def test_staged_files_are_nothing_to_hudi(peer: Peer, known: Pristine, table: Ta
     check(peer, path, values(pa.concat_tables([wanted, values(some)])))
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("share", [pytest.param(0.0, marks=pytest.mark.deep), 0.5], ids=["before the tasks", "between"])
 def test_our_attempt_fails_after_hudi_has_executed_the_plan(

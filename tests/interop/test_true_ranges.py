@@ -18,6 +18,7 @@ _LISTED = {"hoodie.metadata.enable": "false"}
 _ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
+@pytest.mark.thorough
 @pytest.mark.releases("1.0.2")
 def test_a_range_that_was_too_narrow_beside_a_compaction(peer: Peer, tmp_path: Path) -> None:
     """Hudi 1.0.2 wrote beside the compaction plan; the ranges that a compaction of Hudi itself writes do not count."""

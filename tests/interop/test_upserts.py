@@ -190,6 +190,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["_hoodie_partition_path"], row["_hoodie_record_key"], row["_hoodie_file_name"][:8]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case",
     [

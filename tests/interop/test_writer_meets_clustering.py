@@ -202,6 +202,7 @@ def test_a_write_beside_a_pending_plan(row: Row, version: str, meet: Meet) -> No
     it.go_on(rows)
 
 
+@pytest.mark.thorough
 @each(ROWS)
 def test_a_write_beside_a_late_plan(row: Row, meet: Meet) -> None:
     """It begins and ends while the rows are rewritten, and never fails."""
@@ -270,6 +271,7 @@ def test_a_write_that_began_before_the_plan(row: Early, column: str, meet: Meet,
     it.go_on(rows)
 
 
+@pytest.mark.thorough
 @EACH_COLUMN
 def test_a_plan_that_is_executed_after_a_write_that_began_before(column: str, meet: Meet, tmp_path: Path) -> None:
     """Hudi's simple strategy counts a pending plan as a conflict; without a lock there is no such plan."""
