@@ -49,11 +49,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The tests that HUDI_TESTS asks for; sweeps also with the deep ones."""
     here = Path(__file__).parent
     ours = [item for item in items if here in item.path.parents]
-    drawn = _drawn(ours)
+    drawn = _drawn([item for item in ours if item.get_closest_marker("deep") is None])
     dropped = set()
     for item in ours:
         is_sweep = item.get_closest_marker("sweep") is not None and item in drawn
-        is_deep = item.get_closest_marker("deep") is not None or item not in drawn
+        is_deep = item not in drawn
         if not is_wanted(item, is_deep=is_deep) and not (is_sweep and DEEP):
             dropped.add(item)
     config.hook.pytest_deselected(items=list(dropped))

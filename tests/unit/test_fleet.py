@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -53,6 +54,8 @@ from hudi_services.stores.local import LocalStorage
 from ..interop.pristine import Pristine
 from ..servers.bucket import upload
 from ..servers.started import Servers
+from . import test_consistent_hashing
+from .bootstrapped import Bootstrapped
 from .fleets import DUE, KINDS, Seeds, make, rows_of
 from .tables import digest, open_local
 from .test_true_ranges import made, narrow
@@ -721,6 +724,98 @@ def test_a_clustering_that_the_budget_cuts_short_is_left(tmp_path: Path, seeds: 
     report = over(tables, apply=True, options=_SMALL_GROUPS, results=str(results), resume=True)
     assert report.reason == "1 table: 1 done"
     check_rows(seeds, [path])
+
+
+def texts_of(path: Path) -> list[str]:
+    """The rows as texts, in which not-a-number is what it was, of files whose types may differ."""
+    table, found = open_local(path), list[str]()
+    for one in table.view.live_slices():
+        reader = table.slices.open(one)
+        names = [name for name in reader.schema.columns if name != "_hoodie_file_name"]
+        found += [repr(row) for _, rows in reader.tables(names) for row in rows.to_pylist()]
+    return sorted(found)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "release",
+    ["1.2.0", *(pytest.param(one, marks=pytest.mark.deep) for one in ("0.15.0", "1.0.2"))],
+)
+def test_tables_of_every_kind_keep_their_rows(release: str, tmp_path: Path) -> None:
+    """All that a release of real Hudi wrote: log files, plans that wait, bootstrapped tables, consistent hashing."""
+    lines, rows = list[str](), dict[Path, Callable[[], Any]]()
+    Pristine.unpack(release, tmp_path / "plain")
+    for place in sorted(path.parent for path in tmp_path.rglob(".hoodie") if path.parent.name == "table"):
+        lines.append(str(place))
+        rows[place] = partial(texts_of, place)
+    for name in ("b_cow_hive", "b_mor_flat", "b_mor_flat-compaction-scheduled", "d_mixed_mor_up"):
+        table = Bootstrapped(release, name, tmp_path / "bootstrapped" / name)
+        lines.append(f"{table.path} hudi.services.bootstrap.source={table.source}")
+        rows[table.path] = table.seen
+    for name in ("split-pending", "merge-pending"):
+        place = test_consistent_hashing.made(release, name, tmp_path / "buckets")
+        lines.append(str(place))
+        rows[place] = partial(test_consistent_hashing.contents, place)
+    before = {place: read() for place, read in rows.items()}
+    # Plans count as late at once, so that they are executed.
+    options = {
+        "hudi.services.fleet.services": "recover,validate,orphan-files,clean,archive,compact,execute",
+        "hudi.services.abandoned.after.minutes": "1",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    report = over(listed(tmp_path, *lines), apply=True, options=options)
+    states = Counter(row.state for row in report.shown(FleetTableRow))
+    assert not {"failed", "busy", "slow"} & states.keys(), [
+        (row.base_path, row.why) for row in report.shown(FleetTableRow) if row.why
+    ]
+    ran = {row.service for row in report.shown(FleetServiceRow)}
+    assert {"clean", "archive", "compact"} <= ran and states["done"] > 5, (ran, states)
+    for place, read in rows.items():
+        assert read() == before[place], place
+
+
+def test_a_table_that_is_deleted_meanwhile(tmp_path: Path, seeds: Seeds) -> None:
+    """Between the look and its services: it is told, nothing appears in its place, and the others go on."""
+    gone, stays = fleet_of(tmp_path, seeds, "mor", "cow")
+
+    def delete(phase: str, done: int, total: int) -> None:
+        if phase == "look" and done == total:
+            shutil.rmtree(gone)
+
+    report = over(listed(tmp_path, str(gone), str(stays)), apply=True, progress=delete)
+    assert states(report) == {"mor0": "failed", "cow1": "done"} and report.exit_code == 7
+    assert "there is nothing at" in (report.shown(FleetTableRow)[0].why or "")
+    assert not gone.exists()
+    check_rows(seeds, [stays])
+
+
+def test_storage_that_answers_slowly_while_services_run(
+    tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table gives up its place, the others end before it, and its services are waited for."""
+    slow, *others = paths = fleet_of(tmp_path, seeds, "mor", "cow", "plain")
+    ends, opened, order = threading.Event(), opening.open_storage, list[str]()
+    is_looking = True
+
+    def progress(phase: str, done: int, total: int) -> None:
+        nonlocal is_looking
+        is_looking = is_looking and not (phase == "look" and done == total)
+
+    def open_slowly(url: str) -> Any:
+        return _Slow(opened(url), ends) if url == str(slow) and not is_looking else opened(url)
+
+    def written(results: ResultsFile, line: dict[str, Any]) -> None:
+        order.append(Path(line["base_path"]).name)
+        if len(order) == len(others):
+            ends.set()
+
+    monkeypatch.setattr(opening, "open_storage", open_slowly)
+    monkeypatch.setattr(ResultsFile, "add", written)
+    options = {"hudi.services.fleet.tables.at.once": "1", "hudi.services.fleet.table.time": "1s"}
+    tables = listed(tmp_path, *map(str, paths))
+    report = over(tables, apply=True, options=options, progress=progress, results=str(tmp_path / "r.jsonl"))
+    assert {*states(report).values()} == {"done"} and order[-1] == "mor0"
+    check_rows(seeds, paths)
 
 
 def test_warnings_that_no_service_ends_come_before_what_is_due(tmp_path: Path, seeds: Seeds) -> None:
