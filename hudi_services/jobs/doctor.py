@@ -28,7 +28,7 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     rows = show_outcomes(report, outcomes, storage.root)
     report.show(HealthFindingRow, rows)
     report.show(MeasureRow, measure_rows(look.seen))
-    report.reason = verdict(rows, outcomes)
+    report.reason = verdict(rows, outcomes, look.seen.measures)
     report.completed(None)
     report.exit_code = EXIT_CODES[Level(rows[0].level)] if rows else 0
     return report

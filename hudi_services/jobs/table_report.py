@@ -27,7 +27,7 @@ def table_report(request: TableReportRequest, storage: Storage | None = None) ->
     with report.phase("gather"):
         state = table_state(look.seen)
     rows = show_outcomes(report, look.outcomes, look.run.table.storage.root)
-    told = verdict(rows, look.outcomes)
+    told = verdict(rows, look.outcomes, look.seen.measures)
     unable = [one for one in report.checks if one.result is CheckResult.SKIPPED]
     with report.phase("draw"):
         replace_output_file(request.html, page(state, told, rows, unable))

@@ -2,15 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..health.examination import Examination
-from ..health.model import CheckOutcome, HealthFinding, Level
+from ..health.model import CheckOutcome, HealthFinding, Level, Number
 from ..options import Options
 from ..units import counted
 from .next_command import next_command
 from .report import CheckResult, NamedCheck, Report
 from .report_rows import HealthFindingRow, MeasureRow
+
+_PENDING = {"live_writes": "live write", "pending_plans": "waiting plan"}
 
 
 def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], root: str) -> list[HealthFindingRow]:
@@ -25,14 +27,17 @@ def measure_rows(seen: Examination) -> list[MeasureRow]:
     return [MeasureRow(name, float(value)) for name, value in seen.measures.items()]
 
 
-def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome]) -> str:
-    """What was found, in one sentence without its full stop."""
+def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome], measures: Mapping[str, Number]) -> str:
+    """What was found, and what others are at, in one sentence without its full stop."""
     counts = Counter(Level(row.level) for row in rows)
     nouns = {Level.CRITICAL: "critical finding", Level.WARNING: "warning", Level.NOTE: "note"}
     told = ", ".join(counted(counts[level], noun) for level, noun in nouns.items() if counts[level])
     unable = sum(bool(one.unable) for one in outcomes)
     skipped = f"; {counted(unable, 'check')} could not be made" if unable else ""
-    return f"{told or 'the table is all right'}{skipped}"
+    # They are no findings while they are young, and yet keep writers and services waiting.
+    at_work = [counted(int(measures.get(name, 0)), noun) for name, noun in _PENDING.items() if measures.get(name)]
+    pending = f"; pending: {', '.join(at_work)}" if at_work else ""
+    return f"{told or 'the table is all right'}{skipped}{pending}"
 
 
 def _row(options: Options | None, check: str, finding: HealthFinding, root: str) -> HealthFindingRow:

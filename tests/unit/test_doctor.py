@@ -609,6 +609,20 @@ def test_the_forms_of_the_report(
         assert not name.endswith(("_minutes", "_hours", "_kib", "_total")), "base units, and no counters"
 
 
+def test_what_others_are_at_is_told(tmp_path: Path) -> None:
+    """A young plan or write is no finding, and keeps others waiting all the same."""
+    it = Made(tmp_path / "t", lambda release: pytest.fail("not needed"))
+    it.create()
+    it.write()
+    it.write(first=10, end=20)
+    table = hudi_services.open(it.path)
+    assert table.doctor().report["reason"] == "the table is all right"
+    table.plan_clustering(options={"hoodie.clustering.plan.strategy.small.file.limit": "1000000"})
+    it.instant("commit.requested", hours_ago=0)
+    it.instant("inflight", hours_ago=0)
+    assert table.doctor().report["reason"] == "the table is all right; pending: 1 live write, 1 waiting plan"
+
+
 def test_the_text_format_of_prometheus_is_for_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["clean", "--base-path", str(tmp_path), "--format", "prometheus"]) == 2
     assert "--format prometheus is for doctor alone" in capsys.readouterr().err
