@@ -471,6 +471,7 @@ _SERVICES: dict[str, Callable[..., Request]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "release",
     ["1.2.0", *(pytest.param(one, marks=pytest.mark.deep) for one in ("0.15.0", "1.0.2", "1.1.1"))],
@@ -789,6 +790,7 @@ def test_a_table_that_is_deleted_meanwhile(tmp_path: Path, seeds: Seeds) -> None
     check_rows(seeds, [stays])
 
 
+@pytest.mark.thorough
 def test_storage_that_answers_slowly_while_services_run(
     tmp_path: Path, seeds: Seeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
