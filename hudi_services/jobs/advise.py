@@ -8,7 +8,16 @@ import numpy as np
 from ..advising.earlier_clusterings import EarlierClustering, earlier_clusterings
 from ..advising.event_log import logged_predicates
 from ..advising.file_ranges import RangedSlice, SliceRanges
-from ..advising.layout_search import KINDS, Floats, GroupSize, LayoutSearch, Prediction, Read, read_of
+from ..advising.layout_search import (
+    KINDS,
+    Floats,
+    GroupSize,
+    LayoutSearch,
+    Prediction,
+    Read,
+    read_of,
+    simplest_of,
+)
 from ..advising.predicates import Predicate
 from ..advising.sampled_groups import RowLayout, Sampler
 from ..advising.sql_clauses import NamedColumns
@@ -181,14 +190,11 @@ class _Advice:
     def _best(self, outcomes: Sequence[Prediction]) -> Prediction:
         """The outcome that reads least: by bytes for one target size, and between these by cost, which counts files.
 
-        The target size in force, and the simplest layout, win where others are no better.
+        The target size in force wins where others are no better.
         """
-        by_size: dict[int, Prediction] = {}
-        for one in sorted(outcomes, key=lambda one: KINDS.index(one.layout.name)):
-            known = by_size.get(one.target_bytes)
-            if known is None or self.weights @ one.read.bytes < self.weights @ known.read.bytes:
-                by_size[one.target_bytes] = one
-        return min(by_size.values(), key=lambda one: (one.cost(self.weights), -one.target_bytes))
+        sizes = dict.fromkeys(one.target_bytes for one in outcomes)
+        found = [simplest_of([one for one in outcomes if one.target_bytes == size], self.weights) for size in sizes]
+        return min(found, key=lambda one: (one.cost(self.weights), -one.target_bytes))
 
     @cached_property
     def tasks(self) -> list[RewriteTask]:

@@ -18,7 +18,9 @@ from hudi_services.advising import event_log, sampled_groups
 from hudi_services.advising.column_values import FileRange, coded
 from hudi_services.advising.earlier_clusterings import earlier_clusterings
 from hudi_services.advising.file_ranges import RangedSlice, SliceRanges, chances_by_ranges
+from hudi_services.advising.layout_search import Prediction, Read, simplest_of
 from hudi_services.advising.predicates import AllOf, Predicate, Unknown, begins_with, equal
+from hudi_services.advising.sampled_groups import RowLayout
 from hudi_services.advising.seen_rows import chances_of_files
 from hudi_services.advising.sql_clauses import NamedColumns, clause_condition
 from hudi_services.cli.app import run
@@ -254,6 +256,37 @@ def test_what_is_advised_is_what_the_clustering_gives(tmp_path: Path) -> None:
     reader = SliceRanges(snapshot, {"n": kind})
     (gone,) = earlier_clusterings(snapshot, [Predicate("n < 5", 1.0, condition)], reader)
     assert gone.before is None or gone.totals(np.ones(1)) is not None
+
+
+def test_no_sort_is_advised_for_an_error_of_the_estimate(tmp_path: Path) -> None:
+    """Each of many small files has a dictionary of its own, and the file that they become has one: that is no gain of
+    an order."""
+    table = create(tmp_path / "t", partition_by=None, ordering=None, options=FILTERS)
+    texts = [f"{number:064x}" for number in np.random.default_rng(7).integers(0, 1 << 62, 300)]
+    for number in range(10):
+        ids = range(number * 600, number * 600 + 600)
+        table.bulk_insert(pa.table({"id": [f"{one:05}" for one in ids], "n": [*ids], "s": texts * 2}))
+    advice = table.advise(["n BETWEEN 700 AND 5000", "s > ''"], options=FILTERS)
+    _, *layouts = advice.report["tables"]["layouts"]
+    (chosen,) = [one for one in layouts if one["is_advised"]]
+    by_n = next(one for one in layouts if (one["layout"], one["columns"]) == ("LINEAR", "n"))
+    assert chosen["layout"] == "NONE" and chosen["read_bytes"] == pytest.approx(by_n["read_bytes"], rel=0.05)
+    hudi_services.open(tmp_path / "t", options=FILTERS, engine="local").cluster()
+    (size,) = hudi_services.open(tmp_path / "t").files()["size"].to_pylist()
+    assert chosen["read_bytes"] == pytest.approx(2 * size, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("read", "layout"),
+    [((100, 97, 96), "NONE"), ((100, 90, 89), "LINEAR"), ((100, 97, 80), "ZORDER"), ((94, 97, 90), "NONE")],
+)
+def test_the_simplest_layout_wins_within_the_error(read: tuple[int, ...], layout: str) -> None:
+    of_kind = zip(("NONE", "LINEAR", "ZORDER"), read, strict=True)
+    outcomes = [
+        Prediction(RowLayout(name), 1 << 30, 3, 100.0, Read(np.array([3.0]), np.array([float(size)])))
+        for name, size in of_kind
+    ]
+    assert simplest_of(outcomes[::-1], np.ones(1)).layout.name == layout
 
 
 def test_a_gain_below_the_cost_is_no_advice(tmp_path: Path) -> None:
