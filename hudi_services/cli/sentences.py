@@ -15,6 +15,7 @@ from ..runs.report_rows import (
     DifferenceRow,
     FleetServiceRow,
     HealthFindingRow,
+    LayoutRow,
     PartitionRow,
     PendingCleanRow,
     PendingInstantRow,
@@ -61,8 +62,15 @@ def what_happened(report: Report) -> str:
     return " ".join([_ended(first), *(_ended(_begun(piece)) for piece in more)])
 
 
-def what_is_next(report: Report) -> str:
-    """What the operator does next; "" when there is nothing."""
+def steps(report: Report) -> list[str]:
+    """What the operator does next, one step after the other."""
+    advised = next((row.command for row in report.shown(LayoutRow) if row.is_advised and row.command), "")
+    if advised:
+        return [advised, own_command("execute", report.table.base_path)]
+    return [step] if (step := _next_step(report)) else []
+
+
+def _next_step(report: Report) -> str:
     if report.state in (RunState.FAILED, RunState.PARTLY_DONE):
         return message_without_secrets(report.hint).removeprefix("run: ")
     if report.dry_run and report.state is RunState.COMPLETED:

@@ -9,6 +9,7 @@ from ..advising.earlier_clusterings import EarlierClustering, earlier_clustering
 from ..advising.event_log import logged_predicates
 from ..advising.file_ranges import RangedSlice, SliceRanges
 from ..advising.layout_search import (
+    ERROR,
     KINDS,
     Floats,
     GroupSize,
@@ -95,7 +96,7 @@ class _Advice:
         report.files = InOut(plan.files, best.new_files)
         report.bytes = InOut(plan.bytes, round(best.new_bytes))
         self._show(before, outcomes, best, is_advised=not why_not)
-        return self._ended(f"do not cluster: {why_not}" if why_not else self._advice(best, gain))
+        return self._ended(f"do not cluster: {why_not}" if why_not else self._advice(before, best, gain))
 
     # ---- what is given
 
@@ -240,20 +241,26 @@ class _Advice:
         cost = self.planned.bytes + after.new_bytes
         return Gain(float(self.weights @ before.bytes), float(self.weights @ after.read.bytes), cost)
 
-    def _advice(self, best: Prediction, gain: Gain) -> str:
-        settings = []
-        if best.layout.columns:
-            settings.append((keys.SORT_COLUMNS.key, ",".join(best.layout.columns)))
-        settings.append((keys.LAYOUT_STRATEGY.key, best.layout.name))
-        if best.target_bytes != keys.TARGET_FILE_BYTES.default:
-            settings.append((keys.TARGET_FILE_BYTES.key, str(best.target_bytes)))
-        flags = " ".join(setting(key, value) for key, value in settings)
-        columns = f" by {', '.join(best.layout.columns)}" if best.layout.columns else ""
-        command = own_command("schedule", self.run.table.storage.root, flags)
+    def _advice(self, before: Read, best: Prediction, gain: Gain) -> str:
         saved = f"a run of the predicates then reads {size_text(round(gain.after))} where it reads "
         saved += f"{size_text(round(gain.before))} ({gain.percent:.0f} % less), and the cost of "
-        saved += f"{size_text(round(gain.cost))} is saved after {gain.executions:,} run{'s' * (gain.executions != 1)}"
-        return f"cluster, {_shown(best.layout)}{columns}: {saved}; run: {command}, then execute"
+        saved += f"{size_text(round(gain.cost))} is saved after {counted(gain.executions or 0, 'run')}"
+        worse = int((best.read.bytes * (1 - ERROR) > before.bytes).sum())
+        if worse:
+            of_all = f"{worse:,} of {counted(len(self.predicates), 'predicate')}"
+            saved += f"; {of_all} then read{'s' * (worse == 1)} more than now"
+        return f"cluster {_shown(best.layout)}: {saved}"
+
+    def _command(self, outcome: Prediction) -> str:
+        """The command that plans this clustering."""
+        settings = []
+        if outcome.layout.columns:
+            settings.append((keys.SORT_COLUMNS.key, ",".join(outcome.layout.columns)))
+        settings.append((keys.LAYOUT_STRATEGY.key, outcome.layout.name))
+        if outcome.target_bytes != keys.TARGET_FILE_BYTES.default:
+            settings.append((keys.TARGET_FILE_BYTES.key, str(outcome.target_bytes)))
+        flags = " ".join(setting(key, value) for key, value in settings)
+        return own_command("schedule", self.run.table.storage.root, flags)
 
     def _ended(self, reason: str) -> Report:
         report = self.run.report
@@ -265,7 +272,7 @@ class _Advice:
         self, before: Read, outcomes: Sequence[Prediction], best: Prediction | None, *, is_advised: bool = False
     ) -> None:
         read, total = (float(self.weights @ one) for one in (before.files, before.bytes))
-        rows = [LayoutRow("as it is", "", None, len(self.slices), round(read, 1), round(total), 0.0, None, False)]
+        rows = [LayoutRow("as it is", "", None, len(self.slices), round(read, 1), round(total), 0.0, None, False, None)]
         for one in outcomes:
             gain = self._gain(before, one)
             rows.append(
@@ -279,6 +286,7 @@ class _Advice:
                     saved_percent=round(gain.percent, 1),
                     pays_after=gain.executions,
                     is_advised=is_advised and one is best,
+                    command=self._command(one),
                 )
             )
         self.run.report.show(LayoutRow, rows)
@@ -352,6 +360,7 @@ def _newest_first(slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 
 def _shown(layout: RowLayout) -> str:
-    return {keys.NO_LAYOUT: "rows in the order that they have", "ZORDER": "z-order", "HILBERT": "hilbert"}.get(
-        layout.name, "linear order"
-    )
+    if not layout.columns:
+        return "without a sort"
+    name = {"ZORDER": "z-order", "HILBERT": "hilbert order"}.get(layout.name, "linear order")
+    return f"in {name} by {', '.join(layout.columns)}"

@@ -175,6 +175,7 @@ class LayoutRow(Row, of="layouts"):
     saved_percent: float
     pays_after: int | None
     is_advised: bool
+    command: str | None
 
 
 class PredicateRow(Row, of="predicates"):
