@@ -113,6 +113,13 @@ def _filled(text: str, places: dict[str, str]) -> str:
     return text
 
 
+def test_a_path_that_is_a_file_or_an_empty_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mk.py").write_text("pass\n")
+    refused(capfd, tmp_path / "mk.py", 2, f"{tmp_path}/mk.py is a file, and a table is a folder")
+    (tmp_path / "new").mkdir()
+    refused(capfd, tmp_path / "new", 2, f"there is nothing at {tmp_path}/new: it does not exist, or is an empty folder")
+
+
 def test_a_path_that_is_no_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "data.csv").write_text("1,2\n")
     refused(capfd, tmp_path, 2, "is no Hudi table")
