@@ -21,6 +21,7 @@ from ..runs.report_rows import (
     PendingInstantRow,
     QuarantineRow,
     RepairedInstantRow,
+    RepairedPartitionRow,
     RollbackRow,
     TimelineRow,
     VisibleAgainRow,
@@ -237,13 +238,16 @@ def _validate(report: Report) -> str:
         results = Counter(check.result for check in report.checks)
         return ", ".join(f"{counted(results[one], 'check')} {one.value}" for one in CheckResult if results[one])
     records = sum(row.records or 0 for row in checked)
+    told = f"{counted(records, 'record')} of {counted(len(checked), 'metadata partition')} compared"
+    if report.shown(RepairedPartitionRow):
+        # The reason says what was found, and what is left of it.
+        return told
     differences = sum(row.differences or 0 for row in checked)
     harmless = sum(row.harmless or 0 for row in checked)
     listed = Counter(row.severity for row in report.shown(DifferenceRow))
     harmful = max(differences - harmless, listed["harmful"])
-    told = f"{counted(records, 'record')} of {counted(len(checked), 'metadata partition')} compared: "
-    told += f"{counted(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
-    return told
+    found = f"{counted(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
+    return f"{told}: {found}"
 
 
 def _fleet(report: Report) -> str:

@@ -495,6 +495,10 @@ class DifferenceRow(Row, of="differences"):
     cause: str | None
 
 
+class RepairedDifferenceRow(DifferenceRow, of="repaired_differences"):
+    """A difference that a repair has ended."""
+
+
 class UnsureRow(Row, of="unsure"):
     """A file that cannot be judged."""
 
