@@ -13,7 +13,7 @@ from ..runs.report_rows import (
     Row,
     Values,
 )
-from ..units import size_text
+from ..units import counted, size_text
 from .cells import cell
 from .grouping import GroupedRows, Grouping, grouped, grouping_of
 from .largest import COUNT, lines_of
@@ -136,8 +136,9 @@ def _of_table(measures: Mapping[str, float]) -> str:
         return int(measures.get(name, 0))
 
     return (
-        f"{count('live_files'):,} live files ({size_text(count('live_bytes'))}), {count('other_files'):,} old ones "
-        f"({size_text(count('other_bytes'))}), {count('commits_on_timeline'):,} commits on the timeline"
+        f"{counted(count('live_files'), 'live file')} ({size_text(count('live_bytes'))}), "
+        f"{counted(count('other_files'), 'old one')} "
+        f"({size_text(count('other_bytes'))}), {counted(count('commits_on_timeline'), 'commit')} on the timeline"
     )
 
 
@@ -154,9 +155,9 @@ def _counts(counts: Mapping[str, int], noun: str) -> str:
     told = [f"{reason} {count:,}" for reason, count in found[:_MOST_REASONS]] if len(found) > 1 else [found[0][0]]
     rest = sum(count for _, count in found[_MOST_REASONS:])
     if rest:
-        told.append(f"{len(found) - _MOST_REASONS:,} other reasons {rest:,}")
+        told.append(f"{counted(len(found) - _MOST_REASONS, 'other reason')} {rest:,}")
     total = sum(counts.values())
-    return f"{total:,} {noun}{'' if total == 1 else 's'}: {', '.join(told)}"
+    return f"{counted(total, noun)}: {', '.join(told)}"
 
 
 def _checks(report: Report) -> list[Fact]:

@@ -9,7 +9,7 @@ from ..health.distributions import Histogram, Spread
 from ..health.range_facts import RangeFacts
 from ..health.timeline_spans import InstantSpan
 from ..timeline.instant import Action
-from ..units import size_text
+from ..units import counted, size_text
 from .axes import Spec, Unit, linear_axis, log_axis, time_axis
 from .markup import name_text, visible
 
@@ -77,8 +77,8 @@ def spread_chart(groups: Sequence[tuple[str, int, Spread]], unit: Unit, title: s
             "middle": max(one.middle, 1),
             "upper": max(one.upper, 1),
             "most": max(one.most, 1),
-            "told": f"{name_text(name)}, {count:,} files: {unit.text(one.least)} to {unit.text(one.most)}, the median "
-            f"{unit.text(one.middle)}",
+            "told": f"{name_text(name)}, {counted(count, 'file')}: {unit.text(one.least)} to {unit.text(one.most)}, "
+            f"the median {unit.text(one.middle)}",
         }
         for label, (name, count, one) in zip(labels, groups, strict=True)
     ]

@@ -332,7 +332,7 @@ class _Advice:
         unknown = sum(len(one.unknown) for one in self.predicates)
         if unknown:
             first = next(part for one in self.predicates for part in one.unknown)
-            report.warn([f"statistics cannot decide {unknown} parts of the predicates, such as: {first}"])
+            report.warn([f"statistics cannot decide {counted(unknown, 'part')} of the predicates, such as: {first}"])
         prefixes = [one for one in self.predicates if one.searches_prefix]
         if prefixes:
             report.warn(
@@ -344,7 +344,9 @@ class _Advice:
                 ]
             )
         if self.reader.from_footers:
-            counts = ", ".join(f"{name} ({files:,} files)" for name, files in sorted(self.reader.from_footers.items()))
+            counts = ", ".join(
+                f"{name} ({counted(files, 'file')})" for name, files in sorted(self.reader.from_footers.items())
+            )
             index = "column_stats" if table.metadata is not None else "files,column_stats"
             report.warn(
                 [

@@ -77,6 +77,15 @@ def test_nothing_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     ("words", "said", "hint"),
     [
         ("schedule", "Missing option '--base-path'", "see hudi-services schedule --help"),
+        ("doctor --base-path", "'--base-path' requires an argument", "see hudi-services doctor --help"),
+        ("report --html", "'--html' requires an argument", "see hudi-services report --help"),
+        ("clean --nope", "No such option: --nope", "see hudi-services clean --help"),
+        ("--nope", "No such option: --nope", "see hudi-services --help"),
+        (
+            "clean --base-path TABLE --metrics x",
+            "x (from --metrics) is no place",
+            "of a collector; when not set, nowhere",
+        ),
         ("shedule", "No such command 'shedule'", "see hudi-services --help"),
         ("write --operation replace", "'--operation': 'replace' is not one of", "see hudi-services write --help"),
         ("write --base-path TABLE", "--input is missing", "name the files with the rows, as --input new.parquet"),

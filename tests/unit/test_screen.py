@@ -321,6 +321,18 @@ def test_verbose_cuts_neither_a_path_nor_a_command(path: str, monkeypatch: pytes
     assert " 869,864\n" in text and " 2.25\n" in text
 
 
+def test_one_of_a_thing_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    report = Report("doctor", "doctor", TableFacts("/data/rides", "rides"))
+    names = ("live_files", "live_bytes", "other_files", "other_bytes", "commits_on_timeline")
+    report.show(MeasureRow, [MeasureRow(name, 1) for name in names])
+    report.left_out, report.decoded = {"large enough": 1}, {"sorted": 1}
+    told = as_tables(report.completed(None), verbose=False)
+    assert "1 live file (1 bytes), 1 old one (1 bytes), 1 commit on the timeline" in told
+    assert "1 group" in told and "groups" not in told and "1 file slice:" in told
+    assert "1 group" in as_tables(report, verbose=True) and "groups" not in as_tables(report, verbose=True)
+
+
 def test_sizes_have_no_exponent() -> None:
     assert size_text(1020 << 10) == "1020 KiB" and size_text(1023) == "1023 bytes" and size_text(5 << 29) == "2.5 GiB"
 
