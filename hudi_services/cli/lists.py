@@ -22,6 +22,7 @@ from ..runs.report_rows import (
     QuarantineRow,
     RepeatedTaskRow,
     Row,
+    SkippingRow,
     TimelineRow,
     VisibleAgainRow,
     columns,
@@ -212,6 +213,17 @@ _LISTS: dict[type[Row], Excerpt] = {
         label="predicate",
         fewer=("unknown", "weight"),
         adds=("unknown", "before_bytes", "after_bytes"),
+        is_fact=True,
+    ),
+    SkippingRow: Excerpt(
+        columns=(
+            _text("column", "a filter on", 12),
+            _number("read_before", "read"),
+            _number("files_before", "of old files"),
+            _number("read_after", "reads"),
+            _number("files_after", "of new files"),
+        ),
+        label="column",
         is_fact=True,
     ),
     TimelineRow: Excerpt(
