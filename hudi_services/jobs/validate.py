@@ -164,14 +164,14 @@ def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Sequence
     return agreed if draft.written else ()
 
 
-def _repaired(report: Report, found: int) -> str:
+def _repaired(report: Report, differences: int) -> str:
     """What was found and repaired; "" where nothing was."""
     records = sum(one.records for one in report.shown(RepairedPartitionRow))
     if not records:
         return ""
-    were, again = ("was" if count == 1 else "were" for count in (found, records))
+    were, again = ("was" if count == 1 else "were" for count in (differences, records))
     written = f"{counted(records, 'record')} of the metadata table {again} written again"
-    return f"{counted(found, 'difference')} {were} found, and {written}"
+    return f"{counted(differences, 'difference')} {were} found, and {written}"
 
 
 def _completed(report: Report, findings: ValidationFindings, reason: str) -> Report:

@@ -187,7 +187,7 @@ def test_waiting_for_commits(path: Path) -> None:
     with pytest.raises(NeedsRecovery, match=f"0 of 1 commit since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1", **DEAD_AT_ONCE})
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    with pytest.raises(NothingToDo, match=f"0 of 1 commits since the clustering {ts}"):
+    with pytest.raises(NothingToDo, match=f"0 of 1 commit since the clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
 
 
