@@ -136,10 +136,20 @@ def open_config(storage: Storage, clock: Clock) -> TableConfig:
     except TableNotFound:
         files, folders = storage.list_dir("")
         if not files and not folders:
-            raise TableNotFound(f"there is nothing at {storage.root}", hint=_CHECK_PATH) from None
+            raise TableNotFound(_nothing_in(storage), hint=_CHECK_PATH) from None
         if TABLE_FOLDER not in folders and any(file.name.startswith(PARTITION_METAFILE) for file in files):
             raise TableNotFound(f"{storage.root} is a partition of a table, and no table", hint=_CHECK_PATH) from None
         raise
+
+
+def _nothing_in(storage: Storage) -> str:
+    """Why a listing of the root is empty; stores list files and folders that do not exist as empty folders."""
+    folder, _, name = storage.root.rpartition("/")
+    # A bucket, and a store that does not let us look, have no such file.
+    with suppress(HudiServicesError):
+        if storage.elsewhere(folder or "/").head(name) is not None:
+            return f"{storage.root} is a file, and a table is a folder"
+    return f"there is nothing at {storage.root}: it does not exist, or is an empty folder"
 
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:

@@ -28,6 +28,7 @@ from ..errors import ConfigError, HudiServicesError
 from ..schemes import SCHEMES
 from ..stores import open_storage
 from ..urls import message_without_secrets
+from .filter_texts import expression_sql, pushed_sql
 from .predicates import AllOf, Predicate, Unknown
 from .scan_filters import expression_condition, listed_filters, pushed_condition
 from .sql_clauses import NamedColumns
@@ -131,7 +132,8 @@ def _predicate(scan: _Scan, count: int, columns: NamedColumns) -> Predicate:
     # Spark pushes no other expressions, and Hudi does not take them for its data skipping.
     hidden = len(data) - len(pushed) if not any(" INSET " in one for one in data) else 0
     parts += [Unknown("a filter that Spark does not push down")] * max(0, hidden)
-    shown = [one for one in (*partition, *pushed) if not one.lower().startswith("isnotnull(")]
+    shown = [expression_sql(one, columns) for one in partition if not one.startswith("isnotnull(")]
+    shown += [pushed_sql(one, columns) for one in pushed if not one.startswith("IsNotNull(")]
     return Predicate(" AND ".join(shown or [*partition, *pushed, *data]), float(count), AllOf(tuple(parts)))
 
 

@@ -18,6 +18,8 @@ from .sampled_groups import Numbers, RowLayout, SampledGroup
 OPEN_COST_BYTES = 4 << 20
 """What it costs to open a file, in bytes: as Spark counts it (spark.sql.files.openCostInBytes)."""
 KINDS = (NO_LAYOUT, LINEAR, Z_ORDER, HILBERT)
+ERROR = 0.05
+"""Predicted bytes that differ by a smaller share are the same: sizes are estimated from a few rows that are written."""
 _COLUMNS, _COLUMNS_TOGETHER = 4, 3
 """The columns that are tried by themselves, and in twos and threes: those that select most."""
 
@@ -57,6 +59,13 @@ class Prediction:
     def cost(self, weights: Floats) -> float:
         """Bytes that a run of the workload reads, with those that opening its files costs."""
         return float(weights @ (self.read.bytes + OPEN_COST_BYTES * self.read.files))
+
+
+def simplest_of(outcomes: Sequence[Prediction], weights: Floats) -> Prediction:
+    """The outcome that reads fewest bytes, of the simplest kind that reads no more within the error of a prediction."""
+    read = [float(weights @ one.read.bytes) for one in outcomes]
+    equal = [(one, size) for one, size in zip(outcomes, read, strict=True) if size * (1 - ERROR) <= min(read)]
+    return min(equal, key=lambda pair: (KINDS.index(pair[0].layout.name), pair[1]))[0]
 
 
 def read_of(predicates: Sequence[Predicate], slices: Sequence[RangedSlice]) -> Read:

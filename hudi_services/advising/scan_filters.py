@@ -28,21 +28,21 @@ from .predicates import (
 )
 from .sql_clauses import NamedColumns
 
-_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
-_SIGNS = {"LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">="}
-_ATTRIBUTE = r"([^\s()#]+)#\d+L?"
-_NULL_TEST = re.compile(rf"(isnull|isnotnull)\({_ATTRIBUTE}\)")
-_COMPARED = re.compile(rf"{_ATTRIBUTE} (=|<=|>=|<|>) (.*)", re.DOTALL)
-_AMONG = re.compile(rf"{_ATTRIBUTE} IN \((.*)\)", re.DOTALL)
+CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+SIGNS = {"LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">="}
+ATTRIBUTE = r"([^\s()#]+)#\d+L?"
+_NULL_TEST = re.compile(rf"(isnull|isnotnull)\({ATTRIBUTE}\)")
+_COMPARED = re.compile(rf"{ATTRIBUTE} (=|<=|>=|<|>) (.*)", re.DOTALL)
+_AMONG = re.compile(rf"{ATTRIBUTE} IN \((.*)\)", re.DOTALL)
 
 
 def listed_filters(text: str) -> list[str]:
     """The filters of a list in a plan; [] for an empty one."""
     inner = text.strip().removeprefix("[").removesuffix("]")
-    return list(_divided(inner, ", ")) if inner else []
+    return list(divided(inner, ", ")) if inner else []
 
 
-def _divided(text: str, mark: str) -> Iterator[str]:
+def divided(text: str, mark: str) -> Iterator[str]:
     """The parts of a text between those marks that are in no bracket."""
     depth, begin, at = 0, 0, 0
     while at < len(text):
@@ -61,14 +61,14 @@ def pushed_condition(text: str, columns: NamedColumns, *, negated: bool = False)
 
 
 def _pushed(text: str, columns: NamedColumns, negated: bool) -> Condition | None:
-    match = _CALL.fullmatch(text.strip())
+    match = CALL.fullmatch(text.strip())
     if match is None:
         return None
     name, inner = match[1], match[2]
     if name == "Not":
         return _pushed(inner, columns, not negated)
     if name in ("And", "Or"):
-        parts = list(_divided(inner, ","))
+        parts = list(divided(inner, ","))
         if len(parts) != 2:
             return None
         both = tuple(pushed_condition(one, columns, negated=negated) for one in parts)
@@ -87,8 +87,8 @@ def _compared(name: str, column: str, text: str, columns: NamedColumns, negated:
     value = _value(column, text, columns)
     if value is None:
         return None
-    if name in _SIGNS:
-        return Exists(column, COMPARISONS[_SIGNS[name]][negated], value)
+    if name in SIGNS:
+        return Exists(column, COMPARISONS[SIGNS[name]][negated], value)
     if name == "EqualTo":
         return unequal(column, value) if negated else equal(column, value)
     if name == "StringStartsWith":
@@ -124,7 +124,7 @@ def expression_condition(text: str, columns: NamedColumns, *, negated: bool = Fa
         return expression_condition(plain[4:], columns, negated=not negated)
     inner = plain[1:-1] if plain.startswith("(") and plain.endswith(")") and _is_one(plain) else plain
     for word, kind in (("AND", AllOf), ("OR", AnyOf)):
-        parts = list(_divided(inner, f" {word} "))
+        parts = list(divided(inner, f" {word} "))
         if len(parts) > 1:
             both = tuple(expression_condition(one, columns, negated=negated) for one in parts)
             return kind(both) if not negated else (AnyOf if kind is AllOf else AllOf)(both)

@@ -58,8 +58,8 @@ def app(name: str | None = None) -> typer.Typer:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit code."""
+    name = arguments[0] if {*arguments[:1]} & _BY_NAME.keys() else None
     try:
-        name = arguments[0] if {*arguments[:1]} & _BY_NAME.keys() else None
         code = app(name)(arguments, prog_name=PROGRAM, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
@@ -73,7 +73,9 @@ def run(arguments: list[str]) -> int:
             raise
         # The words before the second colon are those of the library that checks types.
         said = " ".join(error.format_message().split()).replace(": Value error, ", ": ")
-        command = getattr(getattr(error, "ctx", None), "command_path", None) or PROGRAM
+        # An option without its value is found before there is a context.
+        usual = PROGRAM if name is None else f"{PROGRAM} {name}"
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or usual
         fail(said, f"see {command} --help")
         return _USAGE
     if code == _INTERRUPTED:

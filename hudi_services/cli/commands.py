@@ -185,7 +185,7 @@ COMMANDS = (
 
         Says which layout, columns and file size would let these predicates read least, how many files and bytes each
         would read, and whether that is worth the rewrite. Looks at statistics and a sample of rows. Only reads, and
-        starts no Spark.
+        starts no Spark. Predicates in SQL need the extra advise: pip install '.[advise]'.
         """,
         service="advise",
         switch="",
@@ -282,6 +282,8 @@ COMMANDS = (
         takes=("longest_query_minutes", "deep"),
         hidden={"dry_run", "apply", "lock_wait"},
         helps={
+            "output_format": "What is printed: table, a report to read; json, one document; or prometheus, the metrics "
+            "of the table in Prometheus's text format, which needs the extra metrics.",
             "dry_run": "Change nothing: the command never does.",
             "apply": "Change nothing: the command never does.",
         },
@@ -293,7 +295,7 @@ COMMANDS = (
         On top is what `doctor` finds. Below are pictures: sizes and rows of files and partitions, how much files
         overlap, what the bytes are, how the table grew, and the timeline with what is pending and what holds back
         cleans and the archive. The page has no script and asks no server for anything. Changes nothing of the table,
-        and starts no Spark.
+        and starts no Spark. Needs the extra report: pip install '.[report]'.
         """,
         service="report",
         acts=False,

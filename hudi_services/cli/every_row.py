@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..runs.report import InOut, Report
 from ..runs.report_rows import Row, Values
-from ..units import size_text
+from ..units import counted, size_text
 from .cells import cell
 from .sheet import Sheet
 from .wrapping import cells_of
@@ -49,7 +49,7 @@ def _facts(sheet: Sheet, report: Report) -> "Table":
         "base path": facts.base_path,
         "instant": report.instant or "",
         "groups": _groups(report),
-        "decoded": ", ".join(f"{count} groups: {reason}" for reason, count in report.decoded.items()),
+        "decoded": ", ".join(f"{counted(count, 'group')}: {reason}" for reason, count in report.decoded.items()),
         "files": _change(report.files),
         "bytes": _change(report.bytes, sizes=True),
         "rows": _change(report.rows),

@@ -343,16 +343,17 @@ class Flags:
     output_format: Format = flag(
         "--format",
         default=Format.TABLE,
-        help="Form of the report on stdout: tables to read, one JSON document, or, of doctor, the text format of "
-        "Prometheus.",
+        help="What is printed: table, a report to read, or json, one document. The text format of prometheus is for "
+        "doctor alone.",
     )
     report_file: str | None = flag("--report", metavar="FILE", help="Also write the JSON report to this file.")
     metrics: str | None = flag(
         "--metrics",
         keys=(metrics_keys.METRICS,),
         metavar="TARGET",
-        help="Send the metrics of the run to a file FILE.prom, to http://host:port of a push gateway, or by "
-        "OpenTelemetry: otlp, otlp+http://host:port or otlp+grpc://host:port (hudi.services.metrics).",
+        help="Send the metrics of the run to a file FILE.prom or to http://host:port of a push gateway, with the extra "
+        "metrics; or to a collector of OpenTelemetry, otlp+http://host:port, otlp+grpc://host:port or otlp (the one "
+        "of the environment), with the extra opentelemetry (hudi.services.metrics).",
     )
     fail_if_idle: bool = flag(
         "--fail-if-idle", default=False, help="Exit with code 3, not 0, when there is nothing to do."

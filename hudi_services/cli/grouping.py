@@ -12,6 +12,7 @@ from ..runs.report_rows import (
     DifferenceRow,
     DroppedGroupRow,
     PendingInstantRow,
+    RepairedDifferenceRow,
     Row,
     UnsureRow,
     Value,
@@ -67,22 +68,24 @@ class GroupedRows:
 
 
 _PLACE: Told = (("data_partition", "{}"), ("file", "/{}"))
-_GROUPINGS: dict[type[Row], Grouping] = {
-    DifferenceRow: Grouping(
-        kind=(
-            ("severity", "{}: "),
-            ("kind", "{}"),
-            ("metadata_partition", " ({})"),
-            ("column", ", column {}"),
-            ("cause", ": {}"),
-        ),
-        place=_PLACE,
-        detail=(("key", "key {}, "), ("detail", "{}")),
-        cause="cause",
-        by_cause=("kind", "metadata_partition"),
-        gives_up=("column", "metadata_partition"),
-        first="severity",
+_DIFFERENCES = Grouping(
+    kind=(
+        ("severity", "{}: "),
+        ("kind", "{}"),
+        ("metadata_partition", " ({})"),
+        ("column", ", column {}"),
+        ("cause", ": {}"),
     ),
+    place=_PLACE,
+    detail=(("key", "key {}, "), ("detail", "{}")),
+    cause="cause",
+    by_cause=("kind", "metadata_partition"),
+    gives_up=("column", "metadata_partition"),
+    first="severity",
+)
+_GROUPINGS: dict[type[Row], Grouping] = {
+    DifferenceRow: _DIFFERENCES,
+    RepairedDifferenceRow: _DIFFERENCES,
     UnsureRow: Grouping(
         kind=(("reason", "{}"), ("metadata_partition", " ({})")),
         place=_PLACE,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..runs.report_rows import Value, Values
+from ..units import counted
 from .sheet import ScreenColumn
 
 _OF_ONE = 4
@@ -95,7 +96,7 @@ def _cut(lines: Sequence[Values], how: Excerpt, most: int) -> list[Values]:
     is_all = most == 1
     sums: dict[str, Value] = {field: _sum(rest, field) for field in how.adds}
     places = len({line.get(how.label) for line in rest})
-    label = f"{places:,} {how.label.replace('_', ' ')}s" if is_all else f"and {len(rest):,} more"
+    label = counted(places, how.label.replace("_", " ")) if is_all else f"and {len(rest):,} more"
     told: Values = {how.label: label, COUNT: sum(int(_size(line, COUNT)) for line in rest), **sums}
     if is_all and how.by:
         example = {field: f"{rest[0][how.label]}/{value}" for field, value in rest[0].items() if field == "file_id"}

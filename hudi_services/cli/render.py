@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ..runs.report import Report
 from .every_row import print_every_row
 from .screen import print_screen
-from .sentences import title, what_happened, what_is_next
+from .sentences import steps, title, what_happened
 from .sheet import Sheet
 from .terminal import harmless_json
 
@@ -28,8 +28,7 @@ def as_tables(report: Report, verbose: bool) -> str:
     with console.capture() as text:
         name = title(report)
         sheet.print_wrapped(f"{name}: {what_happened(report)}", bold=len(name) + 1)
-        if step := what_is_next(report):
-            sheet.print_labelled([("next:", step, False)], "bold")
+        sheet.print_labelled([("next:", step, False) for step in steps(report)], "bold")
         if verbose:
             print_every_row(sheet, report)
         else:

@@ -13,12 +13,13 @@ from ..runs.report_rows import (
     Row,
     Values,
 )
-from ..units import size_text
+from ..units import counted, size_text
 from .cells import cell
 from .grouping import GroupedRows, Grouping, grouped, grouping_of
 from .largest import COUNT, lines_of
 from .lists import excerpt_of
 from .sheet import Fact, ScreenColumn, Sheet
+from .single_rows import words_of
 
 _LINES = 20
 """Lines of all long lists together."""
@@ -115,7 +116,7 @@ def _example(sheet: Sheet, group: GroupedRows, room: int) -> str:
 def _of_lists(report: Report, lists: Mapping[type[Row], Sequence[Values]]) -> list[Fact]:
     """Lists of one row, of which all columns with a value are told, and counts by reason."""
     facts = [
-        (_title(kind), _words(rows[0]), False)
+        (_title(kind), words_of(report.lists[kind][0]), False)
         for kind, rows in lists.items()
         if len(rows) == 1 and excerpt_of(kind).is_fact
     ]
@@ -125,7 +126,8 @@ def _of_lists(report: Report, lists: Mapping[type[Row], Sequence[Values]]) -> li
     if report.left_out and not {ClusteringSliceRow, CompactionSliceRow} & lists.keys():
         facts.append(("left out", _counts(report.left_out, "file slice"), False))
     if report.decoded:
-        facts.append(("decoded", _counts(report.decoded, "group"), False))
+        told = _counts(report.decoded, "group", ", whose pages could not be copied as they are")
+        facts.append(("decoded", f"the rows of {told}", False))
     return facts
 
 
@@ -136,27 +138,21 @@ def _of_table(measures: Mapping[str, float]) -> str:
         return int(measures.get(name, 0))
 
     return (
-        f"{count('live_files'):,} live files ({size_text(count('live_bytes'))}), {count('other_files'):,} old ones "
-        f"({size_text(count('other_bytes'))}), {count('commits_on_timeline'):,} commits on the timeline"
+        f"{counted(count('live_files'), 'live file')} ({size_text(count('live_bytes'))}), "
+        f"{counted(count('other_files'), 'old one')} "
+        f"({size_text(count('other_bytes'))}), {counted(count('commits_on_timeline'), 'commit')} on the timeline"
     )
 
 
-def _words(row: Values) -> str:
-    told = (
-        (field.removesuffix("_bytes").replace("_", " "), cell(field, value)) for field, value in row.items() if value
-    )
-    return ", ".join(f"{name} {text}" for name, text in told) or "nothing"
-
-
-def _counts(counts: Mapping[str, int], noun: str) -> str:
-    """How many of what for which reason, the most frequent reasons first."""
+def _counts(counts: Mapping[str, int], noun: str, what: str = "") -> str:
+    """How many of what for which reason, the most frequent reasons first; `what` says what the reasons are for."""
     found = sorted(counts.items(), key=lambda pair: -pair[1])
     told = [f"{reason} {count:,}" for reason, count in found[:_MOST_REASONS]] if len(found) > 1 else [found[0][0]]
     rest = sum(count for _, count in found[_MOST_REASONS:])
     if rest:
-        told.append(f"{len(found) - _MOST_REASONS:,} other reasons {rest:,}")
+        told.append(f"{counted(len(found) - _MOST_REASONS, 'other reason')} {rest:,}")
     total = sum(counts.values())
-    return f"{total:,} {noun}{'' if total == 1 else 's'}: {', '.join(told)}"
+    return f"{counted(total, noun)}{what}: {', '.join(told)}"
 
 
 def _checks(report: Report) -> list[Fact]:

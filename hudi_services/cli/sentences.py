@@ -15,11 +15,13 @@ from ..runs.report_rows import (
     DifferenceRow,
     FleetServiceRow,
     HealthFindingRow,
+    LayoutRow,
     PartitionRow,
     PendingCleanRow,
     PendingInstantRow,
     QuarantineRow,
     RepairedInstantRow,
+    RepairedPartitionRow,
     RollbackRow,
     TimelineRow,
     VisibleAgainRow,
@@ -61,8 +63,15 @@ def what_happened(report: Report) -> str:
     return " ".join([_ended(first), *(_ended(_begun(piece)) for piece in more)])
 
 
-def what_is_next(report: Report) -> str:
-    """What the operator does next; "" when there is nothing."""
+def steps(report: Report) -> list[str]:
+    """What the operator does next, one step after the other."""
+    advised = next((row.command for row in report.shown(LayoutRow) if row.is_advised and row.command), "")
+    if advised:
+        return [advised, own_command("execute", report.table.base_path)]
+    return [step] if (step := _next_step(report)) else []
+
+
+def _next_step(report: Report) -> str:
     if report.state in (RunState.FAILED, RunState.PARTLY_DONE):
         return message_without_secrets(report.hint).removeprefix("run: ")
     if report.dry_run and report.state is RunState.COMPLETED:
@@ -229,13 +238,16 @@ def _validate(report: Report) -> str:
         results = Counter(check.result for check in report.checks)
         return ", ".join(f"{counted(results[one], 'check')} {one.value}" for one in CheckResult if results[one])
     records = sum(row.records or 0 for row in checked)
+    told = f"{counted(records, 'record')} of {counted(len(checked), 'metadata partition')} compared"
+    if report.shown(RepairedPartitionRow):
+        # The reason says what was found, and what is left of it.
+        return told
     differences = sum(row.differences or 0 for row in checked)
     harmless = sum(row.harmless or 0 for row in checked)
     listed = Counter(row.severity for row in report.shown(DifferenceRow))
     harmful = max(differences - harmless, listed["harmful"])
-    told = f"{counted(records, 'record')} of {counted(len(checked), 'metadata partition')} compared: "
-    told += f"{counted(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
-    return told
+    found = f"{counted(differences, 'difference')}, {harmful:,} harmful" if differences else "no difference"
+    return f"{told}: {found}"
 
 
 def _fleet(report: Report) -> str:

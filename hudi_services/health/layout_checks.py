@@ -41,12 +41,13 @@ def small_files(seen: Examination) -> Iterator[HealthFinding]:
     if saved < seen.limits.files_to_save or saved < count / 2 or _has_buckets(seen):
         return
     plans = -(-int(np.count_nonzero(saves)) // in_plan)
-    how = "a clustering" if plans == 1 else f"{plans:,} clusterings of {in_plan} groups each"
+    how = "a clustering" if plans == 1 else f"{plans:,} clusterings of {counted(in_plan, 'group')} each"
     yield HealthFinding(
         Level.WARNING,
         "",
         f"{count:,} of {counted(bases, 'base file')} are below {size_text(seen.options[key])} ({key.key}), "
-        f"{size_text(int(files.base_bytes[small].sum()))} in all: {how} would leave {saved:,} files less",
+        f"{size_text(int(files.base_bytes[small].sum()))} in all: {how} would leave "
+        f"{counted(saved, 'fewer file')}",
         {"files": count, "bytes": int(files.base_bytes[small].sum()), "files_to_save": saved, "plans": plans},
         "execute --mode scheduleAndExecute",
     )

@@ -6,6 +6,7 @@ from typing import Any
 from ..cleaning.retention import Policy
 from ..clock import duration
 from ..options import Option, archive_keys, clean_keys, lock_keys, writing_keys
+from ..units import counted
 from .examination import Examination
 from .model import HealthFinding, Level
 
@@ -84,8 +85,9 @@ def archive_before_clean(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING,
             most.key,
-            f"archivals leave at most {seen.options[most]} commits ({most.key}), and cleans delete nothing where there "
-            f"are no more than {kept} ({retained.key}): old files stay, and incremental readers find fewer commits",
+            f"archivals leave at most {counted(seen.options[most], 'commit')} ({most.key}), and cleans delete nothing "
+            f"where there are no more than {kept} ({retained.key}): old files stay, and incremental readers find "
+            "fewer commits",
             {"most": seen.options[most], "retained": kept},
         )
         return

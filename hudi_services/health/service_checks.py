@@ -101,7 +101,7 @@ def archive_held_back(seen: Examination) -> Iterator[HealthFinding]:
     yield HealthFinding(
         Level.WARNING,
         held.ts,
-        f"{found.commits} commits stay on the timeline, where {found.least} would: they are held by {held.why.value}",
+        f"{found.commits:,} commits stay on the timeline, where {found.least} would: they are held by {held.why.value}",
         {"commits": found.commits, "least": found.least},
         seen.way_out(held.ts) if held.why is Why.PENDING else _HOLDERS.get(held.why, "archive --dry-run"),
     )
@@ -115,7 +115,7 @@ def clustering_holds_archive(seen: Examination) -> Iterator[HealthFinding]:
             Level.WARNING,
             found.held.ts,
             f"the archive cannot pass the replacecommit {found.held.ts}, whose old files no clean has deleted: "
-            f"{found.commits} commits stay on the timeline, where {found.least} would",
+            f"{found.commits:,} commits stay on the timeline, where {found.least} would",
             {"commits": found.commits, "least": found.least, "commits_since_clean": seen.since_clean},
             "clean",
         )

@@ -8,7 +8,7 @@ from ..orphan_files.data_files import parse_strictly
 from ..orphan_files.known_files import FileJudge
 from ..orphan_files.model import OrphanKind
 from ..table.support import Operation, check_support
-from ..units import size_text
+from ..units import counted, size_text
 from .examination import Examination
 from .model import HealthFinding, Level
 
@@ -33,8 +33,9 @@ def orphan_files(seen: Examination) -> Iterator[HealthFinding]:
         yield HealthFinding(
             Level.WARNING if sum(found) > looked_at / 20 else Level.NOTE,
             first,
-            f"{len(found)} files of {size_text(sum(found))} belong to no instant, the first {first}: failed attempts "
-            f"left them ({len(seen.sample)} of {len(seen.files.partitions)} partitions were looked at)",
+            f"{counted(len(found), 'file')} of {size_text(sum(found))} {'belongs' if len(found) == 1 else 'belong'} to "
+            f"no instant, the first {first}: failed attempts leave such files ({len(seen.sample)} of "
+            f"{counted(len(seen.files.partitions), 'partition')} looked at)",
             {"files": len(found), "bytes": sum(found), "sampled_partitions": len(seen.sample)},
             "orphan-files --apply",
         )

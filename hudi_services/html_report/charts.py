@@ -1,7 +1,7 @@
 """The pictures of the page as Vega-Lite specifications, and what each shows in words. All texts of tables in them are
 data, never a field name or an expression."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..health.commit_facts import CommitFacts
@@ -9,7 +9,7 @@ from ..health.distributions import Histogram, Spread
 from ..health.range_facts import RangeFacts
 from ..health.timeline_spans import InstantSpan
 from ..timeline.instant import Action
-from ..units import size_text
+from ..units import counted, size_text
 from .axes import Spec, Unit, linear_axis, log_axis, time_axis
 from .markup import name_text, visible
 
@@ -77,8 +77,8 @@ def spread_chart(groups: Sequence[tuple[str, int, Spread]], unit: Unit, title: s
             "middle": max(one.middle, 1),
             "upper": max(one.upper, 1),
             "most": max(one.most, 1),
-            "told": f"{name_text(name)}, {count:,} files: {unit.text(one.least)} to {unit.text(one.most)}, the median "
-            f"{unit.text(one.middle)}",
+            "told": f"{name_text(name)}, {counted(count, 'file')}: {unit.text(one.least)} to {unit.text(one.most)}, "
+            f"the median {unit.text(one.middle)}",
         }
         for label, (name, count, one) in zip(labels, groups, strict=True)
     ]
@@ -121,14 +121,7 @@ def depth_chart(facts: RangeFacts) -> Spec:
         if one is not None
         for step, files in enumerate(one.curve)
     ]
-    domain = [when for when, one in names.items() if one is not None]
-    colors = {"before the clustering": "var(--orange)", "now": "var(--blue)"}
-    color = {
-        "field": "when",
-        "type": "nominal",
-        "scale": {"domain": domain, "range": [colors[one] for one in domain]},
-        "legend": {"title": None},
-    }
+    color = _colors("when", {"before the clustering": "var(--orange)", "now": "var(--blue)"}, series)
     x: Spec = {
         "field": "place",
         "type": "quantitative",
@@ -179,12 +172,7 @@ def timeline_chart(spans: Sequence[InstantSpan], now: float, lines: Sequence[Lin
             "tickBand": "extent",
         },
     }
-    color = {
-        "field": "state",
-        "type": "nominal",
-        "scale": {"domain": ["completed", "pending"], "range": ["var(--blue)", "var(--orange)"]},
-        "legend": {"title": None, "orient": "bottom"},
-    }
+    color = _colors("state", {"completed": "var(--blue)", "pending": "var(--orange)"}, rows, orient="bottom")
     layers: list[Spec] = [
         {
             "data": {"values": [row for row in rows if (row["state"] == "completed") == is_completed]},
@@ -312,12 +300,7 @@ def written_chart(commits: CommitFacts, values: Sequence[int], unit: Unit, title
             zip(commits.instants, commits.operations, values, strict=True)
         )
     ]
-    color = {
-        "field": "by",
-        "type": "nominal",
-        "scale": {"domain": ["writer", "table service"], "range": ["var(--blue)", "var(--teal)"]},
-        "legend": {"title": None},
-    }
+    color = _colors("by", {"writer": "var(--blue)", "table service": "var(--teal)"}, rows)
     return {
         "width": HALF,
         "height": 190,
@@ -336,13 +319,26 @@ def written_chart(commits: CommitFacts, values: Sequence[int], unit: Unit, title
     }
 
 
+def _colors(field: str, colors: Mapping[str, str], rows: Sequence[Spec], orient: str = "top") -> Spec:
+    """A colour for each value of a field, and a legend of those that some row has."""
+    domain = [one for one in colors if any(row[field] == one for row in rows)]
+    return {
+        "field": field,
+        "type": "nominal",
+        "scale": {"domain": domain, "range": [colors[one] for one in domain]},
+        "legend": {"title": None, "orient": orient},
+    }
+
+
 def _lines(x: Spec, lines: Sequence[Line], middle: float, top: int, step: int) -> list[Spec]:
-    """The lines, then their labels, each `step` below the one before; left of its line where that is right of the
-    middle of the picture. A label has a rim in the colour of the ground, so that it can be read across other lines."""
+    """The lines, then their labels, `step` from each other; left of its line where that is right of the middle of the
+    picture. A label is above the begin of every line that it could cross, and has a rim in the colour of the ground."""
     rules: list[Spec] = []
     labels: list[Spec] = []
-    for number, line in enumerate(lines):
-        height, flip = top + step * number, line.at > middle
+    heights = sorted(top + step * number for number in range(len(lines)))
+    outermost_first = sorted(lines, key=lambda line: -line.at if line.at > middle else line.at)
+    for height, line in zip(heights, outermost_first, strict=True):
+        flip = line.at > middle
         at = {"x": {"datum": line.at, **x}}
         ink = {"color": "var(--red)", "align": "right" if flip else "left", "dx": -5 if flip else 5}
         rim = {**ink, "stroke": "var(--ground)", "strokeWidth": 4}
@@ -350,7 +346,7 @@ def _lines(x: Spec, lines: Sequence[Line], middle: float, top: int, step: int) -
             {
                 "data": {"values": [{}]},
                 "mark": {"type": "rule", "stroke": "var(--red)", "strokeWidth": 1.5, "strokeDash": [5, 3]},
-                "encoding": {**at, "y": {"value": min(height - 4, 0)}, "y2": {"value": "height"}},
+                "encoding": {**at, "y": {"value": height - 6}, "y2": {"value": "height"}},
             }
         )
         labels += (

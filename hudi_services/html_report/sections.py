@@ -11,7 +11,7 @@ from ..health.file_facts import FileFacts
 from ..health.range_facts import Depth, RangeFacts
 from ..health.row_facts import RowFacts
 from ..options import clustering_keys, writing_keys
-from ..units import size_text
+from ..units import counted, size_text
 from .axes import Spec, Unit
 from .charts import (
     NARROW,
@@ -221,7 +221,7 @@ def _overlap(state: TableState, files: FileFacts) -> Element:
     caption = (
         "Look for a line near 1: then a value is in one file, and a filter skips all others. A high line means that "
         f"files overlap there, and a clustering by {column} helps. Ranges are those of the index or of footers, in "
-        f"{found.partitions} of {len(files.partitions):,} partitions."
+        f"{found.partitions} of {counted(len(files.partitions), 'partition')}."
     )
     return section(
         title,
@@ -258,7 +258,7 @@ def _bytes(state: TableState, files: FileFacts) -> Element:
         count, size = int(measures["sampled_orphan_files"]), int(measures["sampled_orphan_bytes"])
         amounts.append(Amount("orphaned", size, _told(size, count), "var(--red)"))
     told = (
-        f"Orphaned files are those of {sample} of {len(files.partitions):,} partitions."
+        f"Orphaned files are those of {sample} of {counted(len(files.partitions), 'partition')}."
         if orphans
         else "Orphaned files could not be looked for."
     )
@@ -310,7 +310,7 @@ def _growth(state: TableState) -> Element:
             ),
         )
     older = f" {commits.older:,} older ones are left out." if commits.older else ""
-    told = f"The newest {len(commits.instants):,} commits of the timeline.{older} The archive is not read."
+    told = f"The newest {counted(len(commits.instants), 'commit')} of the timeline.{older} The archive is not read."
     return section(title, element("p", told, class_="soft"), element("div", *charts, class_="charts"))
 
 

@@ -7,6 +7,7 @@ from ..clock import duration, parse_instant
 from ..health.examination import Examination
 from ..health.timeline_spans import TimelineSpans
 from ..timeline.instant import Action
+from ..units import counted
 from .charts import NARROW, WIDE, Line, durations_chart, timeline_chart
 from .markup import Child, Element, element, table
 from .sections import figure, section, sorry
@@ -31,7 +32,9 @@ def _pictures(state: TableState, spans: TimelineSpans) -> Iterator[Element]:
     now = state.seen.now_millis
     count = len(spans.spans)
     which = (
-        f"The newest {count:,} of {spans.instants:,} instants." if count < spans.instants else f"{count:,} instants."
+        f"The newest {count:,} of {spans.instants:,} instants."
+        if count < spans.instants
+        else f"{counted(count, 'instant')}."
     )
     charts = [
         figure(
@@ -81,7 +84,8 @@ def _archive(seen: Examination) -> str:
             f"{found.held.why.value}{since}."
         )
     if found.instants:
-        return f"An archival would move {len(found.instants)} instants to the archive now. Nothing holds it back."
+        instants = counted(len(found.instants), "instant")
+        return f"An archival would move {instants} to the archive now. Nothing holds it back."
     return f"Nothing holds it back: {found.why_empty}."
 
 

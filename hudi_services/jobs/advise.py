@@ -8,7 +8,17 @@ import numpy as np
 from ..advising.earlier_clusterings import EarlierClustering, earlier_clusterings
 from ..advising.event_log import logged_predicates
 from ..advising.file_ranges import RangedSlice, SliceRanges
-from ..advising.layout_search import KINDS, Floats, GroupSize, LayoutSearch, Prediction, Read, read_of
+from ..advising.layout_search import (
+    ERROR,
+    KINDS,
+    Floats,
+    GroupSize,
+    LayoutSearch,
+    Prediction,
+    Read,
+    read_of,
+    simplest_of,
+)
 from ..advising.predicates import Predicate
 from ..advising.sampled_groups import RowLayout, Sampler
 from ..advising.sql_clauses import NamedColumns
@@ -86,7 +96,7 @@ class _Advice:
         report.files = InOut(plan.files, best.new_files)
         report.bytes = InOut(plan.bytes, round(best.new_bytes))
         self._show(before, outcomes, best, is_advised=not why_not)
-        return self._ended(f"do not cluster: {why_not}" if why_not else self._advice(best, gain))
+        return self._ended(f"do not cluster: {why_not}" if why_not else self._advice(before, best, gain))
 
     # ---- what is given
 
@@ -181,14 +191,11 @@ class _Advice:
     def _best(self, outcomes: Sequence[Prediction]) -> Prediction:
         """The outcome that reads least: by bytes for one target size, and between these by cost, which counts files.
 
-        The target size in force, and the simplest layout, win where others are no better.
+        The target size in force wins where others are no better.
         """
-        by_size: dict[int, Prediction] = {}
-        for one in sorted(outcomes, key=lambda one: KINDS.index(one.layout.name)):
-            known = by_size.get(one.target_bytes)
-            if known is None or self.weights @ one.read.bytes < self.weights @ known.read.bytes:
-                by_size[one.target_bytes] = one
-        return min(by_size.values(), key=lambda one: (one.cost(self.weights), -one.target_bytes))
+        sizes = dict.fromkeys(one.target_bytes for one in outcomes)
+        found = [simplest_of([one for one in outcomes if one.target_bytes == size], self.weights) for size in sizes]
+        return min(found, key=lambda one: (one.cost(self.weights), -one.target_bytes))
 
     @cached_property
     def tasks(self) -> list[RewriteTask]:
@@ -234,20 +241,26 @@ class _Advice:
         cost = self.planned.bytes + after.new_bytes
         return Gain(float(self.weights @ before.bytes), float(self.weights @ after.read.bytes), cost)
 
-    def _advice(self, best: Prediction, gain: Gain) -> str:
-        settings = []
-        if best.layout.columns:
-            settings.append((keys.SORT_COLUMNS.key, ",".join(best.layout.columns)))
-        settings.append((keys.LAYOUT_STRATEGY.key, best.layout.name))
-        if best.target_bytes != keys.TARGET_FILE_BYTES.default:
-            settings.append((keys.TARGET_FILE_BYTES.key, str(best.target_bytes)))
-        flags = " ".join(setting(key, value) for key, value in settings)
-        columns = f" by {', '.join(best.layout.columns)}" if best.layout.columns else ""
-        command = own_command("schedule", self.run.table.storage.root, flags)
+    def _advice(self, before: Read, best: Prediction, gain: Gain) -> str:
         saved = f"a run of the predicates then reads {size_text(round(gain.after))} where it reads "
         saved += f"{size_text(round(gain.before))} ({gain.percent:.0f} % less), and the cost of "
-        saved += f"{size_text(round(gain.cost))} is saved after {gain.executions:,} run{'s' * (gain.executions != 1)}"
-        return f"cluster, {_shown(best.layout)}{columns}: {saved}; run: {command}, then execute"
+        saved += f"{size_text(round(gain.cost))} is saved after {counted(gain.executions or 0, 'run')}"
+        worse = int((best.read.bytes * (1 - ERROR) > before.bytes).sum())
+        if worse:
+            of_all = f"{worse:,} of {counted(len(self.predicates), 'predicate')}"
+            saved += f"; {of_all} then read{'s' * (worse == 1)} more than now"
+        return f"cluster {_shown(best.layout)}: {saved}"
+
+    def _command(self, outcome: Prediction) -> str:
+        """The command that plans this clustering."""
+        settings = []
+        if outcome.layout.columns:
+            settings.append((keys.SORT_COLUMNS.key, ",".join(outcome.layout.columns)))
+        settings.append((keys.LAYOUT_STRATEGY.key, outcome.layout.name))
+        if outcome.target_bytes != keys.TARGET_FILE_BYTES.default:
+            settings.append((keys.TARGET_FILE_BYTES.key, str(outcome.target_bytes)))
+        flags = " ".join(setting(key, value) for key, value in settings)
+        return own_command("schedule", self.run.table.storage.root, flags)
 
     def _ended(self, reason: str) -> Report:
         report = self.run.report
@@ -259,7 +272,7 @@ class _Advice:
         self, before: Read, outcomes: Sequence[Prediction], best: Prediction | None, *, is_advised: bool = False
     ) -> None:
         read, total = (float(self.weights @ one) for one in (before.files, before.bytes))
-        rows = [LayoutRow("as it is", "", None, len(self.slices), round(read, 1), round(total), 0.0, None, False)]
+        rows = [LayoutRow("as it is", "", None, len(self.slices), round(read, 1), round(total), 0.0, None, False, None)]
         for one in outcomes:
             gain = self._gain(before, one)
             rows.append(
@@ -273,6 +286,7 @@ class _Advice:
                     saved_percent=round(gain.percent, 1),
                     pays_after=gain.executions,
                     is_advised=is_advised and one is best,
+                    command=self._command(one),
                 )
             )
         self.run.report.show(LayoutRow, rows)
@@ -318,7 +332,7 @@ class _Advice:
         unknown = sum(len(one.unknown) for one in self.predicates)
         if unknown:
             first = next(part for one in self.predicates for part in one.unknown)
-            report.warn([f"statistics cannot decide {unknown} parts of the predicates, such as: {first}"])
+            report.warn([f"statistics cannot decide {counted(unknown, 'part')} of the predicates, such as: {first}"])
         prefixes = [one for one in self.predicates if one.searches_prefix]
         if prefixes:
             report.warn(
@@ -330,7 +344,9 @@ class _Advice:
                 ]
             )
         if self.reader.from_footers:
-            counts = ", ".join(f"{name} ({files:,} files)" for name, files in sorted(self.reader.from_footers.items()))
+            counts = ", ".join(
+                f"{name} ({counted(files, 'file')})" for name, files in sorted(self.reader.from_footers.items())
+            )
             index = "column_stats" if table.metadata is not None else "files,column_stats"
             report.warn(
                 [
@@ -346,6 +362,7 @@ def _newest_first(slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 
 def _shown(layout: RowLayout) -> str:
-    return {keys.NO_LAYOUT: "rows in the order that they have", "ZORDER": "z-order", "HILBERT": "hilbert"}.get(
-        layout.name, "linear order"
-    )
+    if not layout.columns:
+        return "without a sort"
+    name = {"ZORDER": "z-order", "HILBERT": "hilbert order"}.get(layout.name, "linear order")
+    return f"in {name} by {', '.join(layout.columns)}"

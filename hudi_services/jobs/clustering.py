@@ -25,6 +25,7 @@ from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
+from ..units import counted
 from . import planned_service
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
@@ -99,7 +100,7 @@ class Clustering(planned_service.PlannedService[ClusteringRequest, ClusteringPla
             return ""
         pending = "" if last is None or last.is_completed else "pending "
         since = f"since the {pending}clustering {last.ts}" if last else "on the timeline"
-        return f"{found} of {needed} commits {since}"
+        return f"{found} of {counted(needed, 'commit')} {since}"
 
     def check_settings(self) -> None:
         rules, table = self.rules, self.run.table

@@ -17,6 +17,7 @@ from ..runs.report import InOut, Report
 from ..runs.report_rows import ClusteringGroupRow, EstimatedGroupRow, TaskMemoryRow
 from ..runs.request import ClusteringRequest
 from ..runs.run import Run
+from ..units import counted
 from .clustering_tasks import rewrite_tasks
 
 _MOST_FILES = 2000
@@ -53,7 +54,8 @@ def _add_estimate(run: Run[ClusteringRequest], plan: ClusteringPlan) -> None:
     _tell(estimates, memory, run.report)
     if len(estimates) < len(tasks):
         run.report.warnings.append(
-            f"the estimate has read the footers of {len(estimates)} groups; for all {len(tasks)} it uses their bytes"
+            f"the estimate has read the footers of {counted(len(estimates), 'group')}; for all {len(tasks)} it uses "
+            "their bytes"
         )
 
 

@@ -131,6 +131,7 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.files, report.rows = InOut(len(build.plan.slices), len(bases)), InOut(entries + repeated, entries)
     report.bytes = InOut(None, size)
     if repeated:
-        report.warnings.append(f"{repeated} rows share a record key with another row: the index has the last one")
+        share = "row shares" if repeated == 1 else "rows share"
+        report.warnings.append(f"{repeated:,} {share} a record key with another row: the index has the last one")
     _log.info("%d keys in %d shards", entries, len(build.shards.file_ids))
     return report.completed(build.plan.instant)

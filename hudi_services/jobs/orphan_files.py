@@ -15,6 +15,7 @@ from ..runs.report_rows import AttemptRow, NoOrphansRow, QuarantineRow
 from ..runs.request import OrphanFilesMode, OrphanFilesRequest
 from ..runs.run import Run
 from ..storage import Storage
+from ..units import counted
 
 _MINUTE = 60_000
 _PROBLEMS_TOLD = 10
@@ -147,7 +148,9 @@ def _end(report: Report, quarantined: Moved, what: str, hint: str) -> Report:
     report.bytes = InOut(report.bytes.before, quarantined.total.bytes)
     if quarantined.problems:
         report.warnings += quarantined.problems[:_PROBLEMS_TOLD]
-        return report.partly_done(f"{what}, except {len(quarantined.problems)} files ({quarantined.problems[0]})", hint)
+        return report.partly_done(
+            f"{what}, except {counted(len(quarantined.problems), 'file')} ({quarantined.problems[0]})", hint
+        )
     report.completed(None)
     report.reason = what
     return report

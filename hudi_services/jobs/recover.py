@@ -14,6 +14,7 @@ from ..runs.report_rows import PendingInstantRow, RepairedInstantRow
 from ..runs.request import RecoverRequest
 from ..snapshot import Snapshot, refresh
 from ..storage import Storage, check_creates
+from ..units import counted
 
 _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
 
@@ -54,7 +55,8 @@ def recover(request: RecoverRequest, storage: Storage | None = None) -> Report:
     failed = [one.error for one in outcomes if one.error is not None]
     if failed:
         hint = failed[0].hint or "run the command again: what was done stays done"
-        message = f"{len(failed)} of {len(outcomes)} instants could not be repaired; the first: {sentence(failed[0])}"
+        of_all = f"{len(failed)} of {counted(len(outcomes), 'instant')}"
+        message = f"{of_all} could not be repaired; the first: {sentence(failed[0])}"
         raise PartlyDone(message, hint=hint)
     if all(one.decision is Decision.WAIT for one in findings):
         raise NothingToDo("every pending instant must wait: see the reasons")

@@ -1,7 +1,8 @@
 """The validation job: compute the metadata table anew, list each difference, and repair it on demand."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TypeVar
 
 from ..attempts.metadata_repair import RepairDraft
 from ..commit.critical_section import critical_section
@@ -25,7 +26,13 @@ from ..metadata.records.keys import EXPRESSION_INDEX
 from ..options import file_keys
 from ..runs.opening import open_supported
 from ..runs.report import CheckResult, NamedCheck, Report
-from ..runs.report_rows import CheckedPartitionRow, DifferenceRow, RepairedPartitionRow, UnsureRow
+from ..runs.report_rows import (
+    CheckedPartitionRow,
+    DifferenceRow,
+    RepairedDifferenceRow,
+    RepairedPartitionRow,
+    UnsureRow,
+)
 from ..runs.request import ValidateRequest
 from ..runs.run import Run
 from ..snapshot import Snapshot, is_unchanged, refresh
@@ -35,6 +42,8 @@ from ..validation.checks import look
 from ..validation.model import Difference, DifferenceKind, Severity, ValidationFindings, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
 from .store_check import check_store
+
+D = TypeVar("D", bound=DifferenceRow)
 
 _MOST_LISTED = 100_000
 """Rows of one list in the report; as many as are kept of the differences of an index of keys."""
@@ -66,12 +75,17 @@ def validate(request: ValidateRequest, storage: Storage | None = None) -> Report
             f"{root}: {count} between the metadata table and the table",
             hint=_own_hint(found) or f"run: hudi-services validate --base-path {root} --apply",
         )
-    written = _repair(run, found)
+    mended = _repair(run, found)
     left = _confirmed(run.at(refresh(run.table)))
-    repaired = f"{counted(sum(written.values()), 'record')} of the metadata table written again" if written else ""
+    stays = {one.place for one in left.differences}
+    gone = [one for one in mended if one.place not in stays][:_MOST_LISTED]
+    report.show(RepairedDifferenceRow, (_row(one, RepairedDifferenceRow) for one in gone))
+    repaired = _repaired(report, len(found.differences))
     if counting := _counting(request, left):
         raise _left(run.table, left, len(counting), repaired)
-    return _completed(report, left, repaired or "the differences no longer existed when the table was locked")
+    if not repaired:
+        return _completed(report, left, "the differences no longer existed when the table was locked")
+    return _completed(report, left, f"{repaired}; no {'harmful ' if left.differences else ''}difference is left")
 
 
 def _counting(request: ValidateRequest, findings: ValidationFindings) -> Sequence[Difference]:
@@ -124,9 +138,8 @@ def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
-def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Mapping[str, int]:
-    """Repair the differences that are confirmed under the lock; return the number of records written, by metadata
-    partition."""
+def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Sequence[Difference]:
+    """Repair the differences that are confirmed under the lock, and return them: some may stay."""
     action, done = "repair the metadata table", "the repair of the metadata table"
     report, settings = run.report, run.settings
     with report.phase("repair"), critical_section(run.table, action, settings, completes=done) as now:
@@ -148,7 +161,17 @@ def _repair(run: Run[ValidateRequest], findings: ValidationFindings) -> Mapping[
         forget_runs(now.storage)
     report.instant = draft.done_at
     report.show(RepairedPartitionRow, (RepairedPartitionRow(*written) for written in draft.written.items()))
-    return draft.written
+    return agreed if draft.written else ()
+
+
+def _repaired(report: Report, differences: int) -> str:
+    """What was found and repaired; "" where nothing was."""
+    records = sum(one.records for one in report.shown(RepairedPartitionRow))
+    if not records:
+        return ""
+    were, again = ("was" if count == 1 else "were" for count in (differences, records))
+    written = f"{counted(records, 'record')} of the metadata table {again} written again"
+    return f"{counted(differences, 'difference')} {were} found, and {written}"
 
 
 def _completed(report: Report, findings: ValidationFindings, reason: str) -> Report:
@@ -163,7 +186,8 @@ def _completed(report: Report, findings: ValidationFindings, reason: str) -> Rep
 
 
 def _left(table: Snapshot, left: ValidationFindings, count: int, repaired: str) -> HudiServicesError:
-    rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {counted(count, 'difference')} left"
+    stays = f"{counted(count, 'difference')} {'is' if count == 1 else 'are'} left"
+    rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}; {stays}"
     missing = _own_hint(left)
     if repaired:
         return PartlyDone(rest, hint=missing or f"run the command again; if differences stay, {REBUILD_HINT}")
@@ -192,7 +216,7 @@ def _describe(run: Run[ValidateRequest], findings: ValidationFindings) -> None:
     unchecked = [CheckedPartitionRow(name, None, None, None) for name in findings.unchecked]
     report.show(CheckedPartitionRow, [*checked, *unchecked])
     harmful_first = [*findings.of(Severity.HARMFUL), *findings.of(Severity.HARMLESS)]
-    report.show(DifferenceRow, map(_row, harmful_first[:_MOST_LISTED]))
+    report.show(DifferenceRow, (_row(one, DifferenceRow) for one in harmful_first[:_MOST_LISTED]))
     unsure = findings.unsure[:_MOST_LISTED]
     report.show(UnsureRow, (UnsureRow(one.index, one.partition, one.file, one.reason.value) for one in unsure))
     failing = Counter(one.index for one in _counting(run.request, findings))
@@ -235,8 +259,8 @@ def _why_unchecked(table: Snapshot, findings: ValidationFindings, name: str) -> 
     return "this version does not know how to check it"
 
 
-def _row(difference: Difference) -> DifferenceRow:
-    return DifferenceRow(
+def _row(difference: Difference, kind: type[D]) -> D:
+    return kind(
         metadata_partition=difference.index,
         kind=difference.kind.value,
         severity=difference.severity.value,

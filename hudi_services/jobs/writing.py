@@ -39,6 +39,7 @@ from ..table.meta_folder import MetaFolder
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
+from ..units import counted
 from ..writing.assignment import DuplicatePolicy
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.row_keys import check_made_keys
@@ -168,7 +169,7 @@ def _write_new(request: WriteRequest, source_of: SourceOf, storage: Storage, rep
             task = _keep_task(request, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, request, config.name))
         if request.dry_run:
-            count = f", with {rows.kept.count:,} rows" if rows.kept.count else ""
+            count = f", with {counted(rows.kept.count, 'row')}" if rows.kept.count else ""
             return report.looked(f"dry run: the table at {storage.root} would be created{count}")
         create_table(storage, new)
         run = open_rewritable(request, storage, report)

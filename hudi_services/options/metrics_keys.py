@@ -42,6 +42,6 @@ METRICS = METRICS_SECTION(
     "hudi.services.metrics",
     "",
     f"Where the metrics of each run go: a file FILE{TEXT_FILE_ENDING}, http://host:port of a push gateway, or {OTLP}, "
-    "otlp+http://host:port or otlp+grpc://host:port; when not set, nowhere.",
+    "otlp+http://host:port or otlp+grpc://host:port of a collector; when not set, nowhere.",
     parse=_target,
 )

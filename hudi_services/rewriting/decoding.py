@@ -49,7 +49,10 @@ class DecodingWriter(GroupWriter):
         # The rewrite weighs its rows in the same way, and so cuts them into as many files.
         pieces = sample.pieces(group) if task.sort else unsorted
         count = min(group.rows, group.files_needed(pieces))
-        stored = sample.stored_bytes(group) if task.sort else sum(weight for _, weight in unsorted)
+        stored = sample.stored_bytes(group)
+        if not task.sort:
+            # Row groups need no more together than apart, and small ones less: each has dictionaries of its own.
+            stored = min(stored, sum(weight for _, weight in unsorted))
         even = [(group.rows // count, stored / count)]
         data = sample.row_bytes * group.rows
         if task.sort:

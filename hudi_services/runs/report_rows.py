@@ -175,6 +175,7 @@ class LayoutRow(Row, of="layouts"):
     saved_percent: float
     pays_after: int | None
     is_advised: bool
+    command: str | None
 
 
 class PredicateRow(Row, of="predicates"):
@@ -492,6 +493,10 @@ class DifferenceRow(Row, of="differences"):
     key: str | None
     detail: str
     cause: str | None
+
+
+class RepairedDifferenceRow(DifferenceRow, of="repaired_differences"):
+    """A difference that a repair has ended."""
 
 
 class UnsureRow(Row, of="unsure"):

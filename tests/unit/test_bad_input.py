@@ -77,6 +77,15 @@ def test_nothing_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     ("words", "said", "hint"),
     [
         ("schedule", "Missing option '--base-path'", "see hudi-services schedule --help"),
+        ("doctor --base-path", "'--base-path' requires an argument", "see hudi-services doctor --help"),
+        ("report --html", "'--html' requires an argument", "see hudi-services report --help"),
+        ("clean --nope", "No such option: --nope", "see hudi-services clean --help"),
+        ("--nope", "No such option: --nope", "see hudi-services --help"),
+        (
+            "clean --base-path TABLE --metrics x",
+            "x (from --metrics) is no place",
+            "of a collector; when not set, nowhere",
+        ),
         ("shedule", "No such command 'shedule'", "see hudi-services --help"),
         ("write --operation replace", "'--operation': 'replace' is not one of", "see hudi-services write --help"),
         ("write --base-path TABLE", "--input is missing", "name the files with the rows, as --input new.parquet"),
@@ -111,6 +120,13 @@ def _filled(text: str, places: dict[str, str]) -> str:
     for name, path in places.items():
         text = text.replace(name, path)
     return text
+
+
+def test_a_path_that_is_a_file_or_an_empty_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mk.py").write_text("pass\n")
+    refused(capfd, tmp_path / "mk.py", 2, f"{tmp_path}/mk.py is a file, and a table is a folder")
+    (tmp_path / "new").mkdir()
+    refused(capfd, tmp_path / "new", 2, f"there is nothing at {tmp_path}/new: it does not exist, or is an empty folder")
 
 
 def test_a_path_that_is_no_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -128,6 +128,12 @@ def test_the_help_of_a_flag_differs_where_its_meaning_does() -> None:
     for name, case in CASES.items():
         assert texts["--apply"][name].endswith(looking) == case.acts
         assert texts["--dry-run"][name].endswith(looking) != case.acts
+    # The other commands have no metrics of the table to print.
+    assert "Prometheus's text format" in texts["--format"].pop("doctor")
+    assert all("for doctor alone" in one for one in texts["--format"].values())
+    assert all(f"the extra {one}" in texts["--metrics"]["clean"] for one in ("metrics", "opentelemetry"))
+    for command in ("advise", "report"):
+        assert f"extra {command}: pip install '.[{command}]'" in " ".join((COMMANDS[command].help or "").split())
     for name in SAME_EVERYWHERE:
         if name in MORE_IN_WRITE:
             special = texts[name].pop("write")

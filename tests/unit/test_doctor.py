@@ -559,6 +559,13 @@ def test_a_sort_column_without_values_is_no_overlap(tmp_path: Path, known: Calla
     assert (found.report["tables"]["findings"], found.report["exit_code"]) == ([], 0)
 
 
+def test_what_a_clustering_saves_is_plain_english(tmp_path: Path, known: Callable[[str], Pristine]) -> None:
+    it = Made(tmp_path / "table", known)
+    many_small_files(it)
+    (finding,) = hudi_services.open(it.path).doctor().report["tables"]["findings"]
+    assert finding["finding"].endswith("in all: a clustering would leave 21 fewer files"), finding["finding"]
+
+
 def test_the_next_step_is_none_that_is_only_worth_knowing(
     tmp_path: Path, known: Callable[[str], Pristine], capsys: pytest.CaptureFixture[str]
 ) -> None:

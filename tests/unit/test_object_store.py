@@ -194,5 +194,8 @@ def test_where_conditional_puts_are_switched_off(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.thorough
 def test_nothing_there() -> None:
-    with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none"):
+    with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none: it does not exist"):
         open_snapshot(open_storage("s3://lake/none"), SystemClock())
+    open_storage("s3://lake").put("rows.csv", b"1")
+    with pytest.raises(TableNotFound, match=r"s3://lake/rows\.csv is a file, and a table is a folder"):
+        open_snapshot(open_storage("s3://lake/rows.csv"), SystemClock())

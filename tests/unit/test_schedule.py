@@ -183,12 +183,12 @@ def test_waiting_for_commits(path: Path) -> None:
     with pytest.raises(NothingToDo, match=f"{commits} of {commits + 2} commits"):
         schedule(path, {MAX_COMMITS: "1", "hoodie.clustering.async.max.commits": str(commits + 2)})
     ts = schedule(path, {MAX_COMMITS: str(commits)}).instant
-    with pytest.raises(NothingToDo, match=f"0 of 1 commits since the pending clustering {ts}"):
+    with pytest.raises(NothingToDo, match=f"0 of 1 commit since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
-    with pytest.raises(NeedsRecovery, match=f"0 of 1 commits since the pending clustering {ts}"):
+    with pytest.raises(NeedsRecovery, match=f"0 of 1 commit since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1", **DEAD_AT_ONCE})
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    with pytest.raises(NothingToDo, match=f"0 of 1 commits since the clustering {ts}"):
+    with pytest.raises(NothingToDo, match=f"0 of 1 commit since the clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
 
 

@@ -29,8 +29,11 @@ from hudi_services.runs.report_rows import (
     FleetTableRow,
     HealthFindingRow,
     MeasureRow,
+    NewFilesRow,
     PendingInstantRow,
+    PublicationRow,
     Row,
+    SkippingRow,
     TaskMemoryRow,
     UnsureRow,
     Values,
@@ -323,6 +326,35 @@ def test_verbose_cuts_neither_a_path_nor_a_command(path: str, monkeypatch: pytes
     of_facts = re.sub(r"\n {3,}", "", text[text.index("base path") :].partition("\n\n")[0])
     assert path.replace(" ", "") in of_facts.replace(" ", "")
     assert " 869,864\n" in text and " 2.25\n" in text
+
+
+def test_one_of_a_thing_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    report = Report("doctor", "doctor", TableFacts("/data/rides", "rides"))
+    names = ("live_files", "live_bytes", "other_files", "other_bytes", "commits_on_timeline")
+    report.show(MeasureRow, [MeasureRow(name, 1) for name in names])
+    report.left_out, report.decoded = {"large enough": 1}, {"sorted": 1}
+    told = as_tables(report.completed(None), verbose=False)
+    assert "1 live file (1 bytes), 1 old one (1 bytes), 1 commit on the timeline" in told
+    assert "1 group" in told and "groups" not in told and "1 file slice:" in told
+    assert "1 group" in as_tables(report, verbose=True) and "groups" not in as_tables(report, verbose=True)
+
+
+def test_what_a_clustering_did_explains_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    report = Report("clustering", "execute", TableFacts("/data/rides", "rides"))
+    report.show(NewFilesRow, [NewFilesRow(3, 1 << 20, 2 << 20, 3 << 20, 0.003)])
+    report.show(SkippingRow, [SkippingRow("ts", 24, 4.2, 3, 3.0)])
+    report.show(PublicationRow, [PublicationRow("staged", 0.085)])
+    report.decoded = {"small row groups": 2, "sorted": 1}
+    told = as_tables(report.completed(None), verbose=False)
+    assert "new files    3 files, the median 1 MiB, the largest 3 MiB\n" in told
+    assert "a filter on ts read 4.2 of 24 old files on average, and reads 3 of 3 new files\n" in told
+    assert "writers saw the plan as pending for 0.085 s\n" in told
+    assert "the rows of 3 groups, whose pages could not be copied as they are: small row groups 2, sorted 1\n" in told
+    assert "variation" not in told and "staged" not in told
+    more = as_tables(report, verbose=True)
+    assert "variation" in more and "staged" in more
 
 
 def test_sizes_have_no_exponent() -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +23,9 @@ from hudi_services.health.distributions import histogram
 from hudi_services.health.examination import Examination
 from hudi_services.health.range_facts import range_facts
 from hudi_services.health.row_facts import row_facts
+from hudi_services.health.timeline_spans import InstantSpan
+from hudi_services.html_report.axes import Unit
+from hudi_services.html_report.charts import Line, histogram_chart, timeline_chart
 from hudi_services.html_report.page import page
 from hudi_services.html_report.table_state import table_state
 from hudi_services.options import resolve
@@ -228,6 +232,35 @@ def test_a_histogram_has_every_value(values: list[int]) -> None:
     assert bins.edges[0] <= min(filled) and max(filled) < bins.edges[-1] and len(bins.counts) <= 48
     for low, high, count, total in zip(bins.edges, bins.edges[1:], bins.counts, bins.sums, strict=False):
         assert low * count <= total <= high * count
+
+
+def test_no_line_crosses_the_label_of_another() -> None:
+    """Labels go to the left on the right side of a picture, and to the right on its left side: what they could cross
+    begins below them."""
+    sizes = histogram(np.array([1 << 20, 200 << 20], np.int64))
+    lines = [Line(100 << 20, "small"), Line(120 << 20, "full"), Line(2 << 20, "a"), Line(3 << 20, "b")]
+    layers = histogram_chart(sizes, Unit.BYTES, "size", "files", lines)["layer"]
+    begins = {
+        one["encoding"]["x"]["datum"]: one["encoding"]["y"]["value"]
+        for one in layers
+        if isinstance(one["mark"], dict) and one["mark"].get("type") == "rule"
+    }
+    heights = {
+        one["encoding"]["text"]["value"]: one["encoding"]["y"]["value"] for one in layers if "text" in one["encoding"]
+    }
+    half = 6
+    assert begins[100 << 20] >= heights["full"] + half and begins[3 << 20] >= heights["a"] + half
+    assert begins[120 << 20] < heights["full"] and len({*heights.values()}) == 4
+
+
+def test_a_legend_has_what_the_picture_has() -> None:
+    spans = [InstantSpan("1", "commit", 0.0, 10.0), InstantSpan("2", "clean", 20.0, None)]
+
+    def legend(shown: Sequence[InstantSpan]) -> list[str]:
+        found: list[str] = timeline_chart(shown, 40.0, [], 300)["layer"][0]["encoding"]["color"]["scale"]["domain"]
+        return found
+
+    assert legend(spans) == ["completed", "pending"] and legend(spans[:1]) == ["completed"]
 
 
 @pytest.mark.thorough

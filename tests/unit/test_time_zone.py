@@ -246,8 +246,11 @@ def ahead(path: Path, hours: float) -> str:
 def test_another_zone_is_refused_and_an_unknown_one_is_not_guessed(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     with clock_of("Asia/Tokyo"):
-        instant = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+        planned = clustering.schedule(request(path, Mode.SCHEDULE))
+        instant = planned.instant
         assert instant is not None and instant <= hours_from_now(-11.9)
+        (warning,) = (one for one in planned.warnings if "time zone" in one)
+        assert "Nothing is to be done" in warning and "docs/" not in warning
         assert clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine()).instant == instant
         times = [i.completion_time for i in open_local(path).timeline.instants if i.ts == instant]
         assert times[0] is not None and times[0] <= hours_from_now(-11.9)

@@ -91,8 +91,8 @@ def run(path: Path, storage: Storage | None = None, **how: bool) -> Report:
     return run_with_retries(lambda one: validate.validate(one, storage), wanted, 0, lambda seconds: None)
 
 
-def found(report: Report, severity: Severity | None = None) -> set[Finding]:
-    rows = [r for r in report.tables["differences"] if severity is None or r["severity"] == severity.value]
+def found(report: Report, severity: Severity | None = None, listed: str = "differences") -> set[Finding]:
+    rows = [r for r in report.tables[listed] if severity is None or r["severity"] == severity.value]
     return {(r["metadata_partition"], r["kind"], r["data_partition"], r["file"], r["column"]) for r in rows}  # type: ignore[misc]
 
 
@@ -162,6 +162,7 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
     report = run(path, repair=True)
     assert (report.state, report.exit_code) == (Outcome.COMPLETED, 0), report.tables["differences"]
     assert [row["metadata_partition"] for row in report.tables["repaired"]] == [index]
+    assert found(report, listed="repaired_differences") == damage.found
     assert delta_commits(path) == [*before, report.instant]
     assert open_local(path).timeline.find(report.instant or "") is None
     assert found(report) == set()
@@ -656,7 +657,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "stale file" in told.out and "failed" in told.out
     assert "1 difference between the metadata table and the table" in told.err and "--apply" in told.err
     assert app.run(["validate", "--base-path", str(path), "--apply", *quick]) == 0
-    assert "1 record of the metadata table written again" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    said = "1 difference was found, and 1 record of the metadata table was written again; no difference is left."
+    assert said in " ".join(told.split()) and "compared: no difference" not in told
+    assert "repaired differences" in told and "kind stale file, severity harmful" in " ".join(told.split())
 
 
 @pytest.mark.parametrize("kind", ["hfile", "log"])
