@@ -67,7 +67,7 @@ def steps(report: Report) -> list[str]:
     """What the operator does next, one step after the other."""
     advised = next((row.command for row in report.shown(LayoutRow) if row.is_advised and row.command), "")
     if advised:
-        return [advised, own_command("execute", report.table.base_path)]
+        return [advised, next_command(report.options, "execute", report.table.base_path)]
     return [step] if (step := _next_step(report)) else []
 
 

@@ -32,9 +32,10 @@ from ..errors import ConfigError, HudiServicesError, NothingToDo
 from ..file_names import new_file_id
 from ..model import FileSlice
 from ..options import clustering_keys as keys
-from ..own_commands import own_command, setting
+from ..own_commands import setting
 from ..rewriting.rewrite import estimate_group
 from ..rewriting.task import RewriteTask
+from ..runs.next_command import next_command
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import EarlierClusteringRow, LayoutRow, PredicateRow
@@ -260,7 +261,7 @@ class _Advice:
         if outcome.target_bytes != keys.TARGET_FILE_BYTES.default:
             settings.append((keys.TARGET_FILE_BYTES.key, str(outcome.target_bytes)))
         flags = " ".join(setting(key, value) for key, value in settings)
-        return own_command("schedule", self.run.table.storage.root, flags)
+        return next_command(self.run.options, "schedule", self.run.table.storage.root, flags)
 
     def _ended(self, reason: str) -> Report:
         report = self.run.report
