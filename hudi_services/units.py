@@ -1,6 +1,6 @@
 """Quantities as people read them."""
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def counted(count: int, noun: str) -> str:
@@ -16,6 +16,6 @@ def size_text(count: int | None) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     if unit == 0:
-        return f"{count} {_UNITS[0]}"
+        return counted(count, "byte")
     # From here on three digits would be told with an exponent.
     return f"{value:.0f} {_UNITS[unit]}" if value >= 999.5 else f"{value:.3g} {_UNITS[unit]}"

@@ -311,7 +311,7 @@ def test_the_commands_can_be_copied_and_what_gets_worse_is_told(
     assert "1 of 2 predicates then reads more than now." in " ".join(first.split())
     commands = rest.partition("\n\n")[0].replace("\\\n", " ").splitlines()
     assert [shlex.split(one)[:2] for one in commands] == [["hudi-services", "schedule"], ["hudi-services", "execute"]]
-    assert shlex.split(commands[0])[-1] == "hoodie.layout.optimize.strategy=NONE"
+    assert "hoodie.layout.optimize.strategy=NONE" in shlex.split(commands[0])
     assert not any(one.rstrip().endswith((",", ".")) for one in commands)
 
 
