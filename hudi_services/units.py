@@ -16,6 +16,6 @@ def size_text(count: int | None) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     if unit == 0:
-        return counted(count, "byte")
+        return f"{count} byte{'' if count == 1 else 's'}"
     # From here on three digits would be told with an exponent.
     return f"{value:.0f} {_UNITS[unit]}" if value >= 999.5 else f"{value:.3g} {_UNITS[unit]}"

@@ -2,7 +2,7 @@
 
 quick      the quick tests: `make test`, 12 minutes
 thorough   these and the thorough ones
-share 2/6  these and the second sixth of the deep tests: .ci/run
+share 2/6  the quick tests, every other thorough one, and the second sixth of the deep tests: .ci/run
 deep       the thorough and the deep tests, which are not in the quick run
 all        all in one run, which is cheaper: one JVM for each release of Hudi, and each fixture table is read once
 """
@@ -21,6 +21,8 @@ _SHARE = re.fullmatch(r"share ([0-9]+)/([0-9]+)", _WANTED)
 if _WANTED not in ("quick", "thorough", "deep", "all") and _SHARE is None:
     raise SystemExit(f"HUDI_TESTS={_WANTED} is neither quick nor thorough nor deep nor all nor a share")
 
+_HALVES = 2
+"""A share has one half of the thorough tests, that of the next number has the other."""
 DEEP = _WANTED in ("deep", "all")
 """Whether tests with very many cases try all of them."""
 
@@ -43,11 +45,12 @@ def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[p
 
 def is_wanted(item: pytest.Item, *, is_deep: bool) -> bool:
     """Whether the test runs."""
-    if not is_deep:
-        return _WANTED != "deep" if item.get_closest_marker("thorough") is None else _WANTED != "quick"
+    if not is_deep and item.get_closest_marker("thorough") is None:
+        return _WANTED != "deep"
     if _SHARE is None:
-        return DEEP
+        return DEEP or (_WANTED == "thorough" and not is_deep)
     number, of = map(int, _SHARE.groups())
+    of = of if is_deep else _HALVES
     return zlib.crc32(_name_in_shares(item).encode()) % of == number % of
 
 

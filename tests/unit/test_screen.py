@@ -335,7 +335,7 @@ def test_one_of_a_thing_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
     report.show(MeasureRow, [MeasureRow(name, 1) for name in names])
     report.left_out, report.decoded = {"large enough": 1}, {"sorted": 1}
     told = as_tables(report.completed(None), verbose=False)
-    assert "1 live file (1 bytes), 1 old one (1 bytes), 1 commit on the timeline" in told
+    assert "1 live file (1 byte), 1 old one (1 byte), 1 commit on the timeline" in told
     assert "1 group" in told and "groups" not in told and "1 file slice:" in told
     assert "1 group" in as_tables(report, verbose=True) and "groups" not in as_tables(report, verbose=True)
 
