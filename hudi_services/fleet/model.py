@@ -157,18 +157,25 @@ class FleetTable:
     @property
     def why(self) -> tuple[str, str]:
         """The sentence that matters most, and what to do about it; "" for none."""
+        worst = self.worst
+        return self._undone or ((worst.finding, worst.command) if worst is not None else ("", ""))
+
+    @property
+    def is_warned(self) -> bool:
+        """Whether a warning, and nothing that matters more, needs somebody."""
+        worst = self.worst
+        return not self._undone and worst is not None and worst.level == Level.WARNING.value
+
+    @property
+    def _undone(self) -> tuple[str, str] | None:
+        """What kept the run from a look or a service, and what to do about it."""
         if self.error:
             return self.error, self.hint
         for kind in ("has_failed", "is_busy", "is_left"):
             for one in self.outcomes:
                 if getattr(one, kind):
                     return f"{one.due.command}: {one.reason}", one.hint
-        return (self.worst.finding, self.worst.command) if self.worst is not None else ("", "")
-
-    @property
-    def is_warned(self) -> bool:
-        """Whether a warning, and nothing that matters more, needs somebody."""
-        return self.worst is not None and self.why[0] == self.worst.finding and not self.counts[Level.CRITICAL]
+        return None
 
     @property
     def worst(self) -> HealthFindingRow | None:
