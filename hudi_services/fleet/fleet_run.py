@@ -137,7 +137,7 @@ class FleetRun:
             look = look_at(request, None, Report.start(request))
             due, unable = due_or_why(look.seen, look.outcomes, listed.options.of(FleetRules).services)
             report = look.run.report
-            report.show(HealthFindingRow, show_outcomes(report, look.outcomes, look.run.table.storage.root))
+            report.show(HealthFindingRow, show_outcomes(report, look.outcomes))
             return report.completed(None)
 
         start = time.monotonic()

@@ -21,11 +21,11 @@ def doctor(request: DoctorRequest, storage: Storage | None = None) -> Report:
     """
     report = Report.start(request)
     look = look_at(request, storage, report)
-    outcomes, storage = look.outcomes, look.run.table.storage
+    outcomes = look.outcomes
     if request.deep:
         with report.phase("validate"):
-            outcomes = [*outcomes, _validated(request, storage)]
-    rows = show_outcomes(report, outcomes, storage.root)
+            outcomes = [*outcomes, _validated(request, look.run.table.storage)]
+    rows = show_outcomes(report, outcomes)
     report.show(HealthFindingRow, rows)
     report.show(MeasureRow, measure_rows(look.seen))
     report.reason = verdict(rows, outcomes, look.seen.measures)

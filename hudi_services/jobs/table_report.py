@@ -26,7 +26,7 @@ def table_report(request: TableReportRequest, storage: Storage | None = None) ->
     look = look_at(request, storage, report)
     with report.phase("gather"):
         state = table_state(look.seen)
-    rows = show_outcomes(report, look.outcomes, look.run.table.storage.root)
+    rows = show_outcomes(report, look.outcomes)
     told = verdict(rows, look.outcomes, look.seen.measures)
     unable = [one for one in report.checks if one.result is CheckResult.SKIPPED]
     with report.phase("draw"):

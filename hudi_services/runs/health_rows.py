@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..health.examination import Examination
 from ..health.model import CheckOutcome, HealthFinding, Level, Number
-from ..options import Options
 from ..units import counted
 from .next_command import next_command
 from .report import CheckResult, NamedCheck, Report
@@ -15,10 +14,10 @@ from .report_rows import HealthFindingRow, MeasureRow
 _PENDING = {"live_writes": "live write", "pending_plans": "waiting plan"}
 
 
-def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome], root: str) -> list[HealthFindingRow]:
-    """Put the checks on the report, and give what they have found in the table at `root`, the worst first."""
+def show_outcomes(report: Report, outcomes: Sequence[CheckOutcome]) -> list[HealthFindingRow]:
+    """Put the checks on the report of the table, and give what they have found, the worst first."""
     report.checks = [_named(one) for one in outcomes]
-    rows = [_row(report.options, one.check.name, found, root) for one in outcomes for found in one.findings]
+    rows = [_row(report, one.check.name, found) for one in outcomes for found in one.findings]
     return sorted(rows, key=lambda row: Level(row.level).rank)
 
 
@@ -40,14 +39,14 @@ def verdict(rows: Iterable[HealthFindingRow], outcomes: Sequence[CheckOutcome], 
     return f"{told or 'the table is all right'}{skipped}{pending}"
 
 
-def _row(options: Options | None, check: str, finding: HealthFinding, root: str) -> HealthFindingRow:
+def _row(report: Report, check: str, finding: HealthFinding) -> HealthFindingRow:
     name, _, flags = finding.command.partition(" ")
     return HealthFindingRow(
         level=finding.level.value,
         check=check,
         subject=finding.subject,
         finding=finding.sentence,
-        command=next_command(options, name, root, flags) if name else "",
+        command=next_command(report.options, name, report.table.base_path, flags) if name else "",
         numbers=json.dumps(dict(finding.numbers)),
     )
 
