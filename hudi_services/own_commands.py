@@ -1,11 +1,30 @@
 """Commands of this program as text that can be copied into a POSIX shell."""
 
 import re
+from collections.abc import Callable
+
+_WORD = r"(?:[\w@%+=:./-]|\\.)+|''"
+_IN_TEXT = re.compile(
+    rf"(?<![\w./\\-])hudi-services (?P<name>[a-z]+(?:-[a-z]+)*)(?: --base-path (?P<root>{_WORD}))?(?![^\s,;:)])",
+    re.DOTALL,
+)
+"""A command in a sentence. What follows it there, flags or prose, is not looked at."""
 
 
 def own_command(name: str, root: str, flags: str = "") -> str:
     """The command on the table at `root`; the values in `flags` are quoted already."""
     return f"hudi-services {name} --base-path {shell_word(root)} {flags}".rstrip()
+
+
+def completed(text: str, root: str, flags: Callable[[str], str]) -> str:
+    """`text` with a base path in each of its commands, `root` where it has none, and after it what `flags`
+    gives, which is called with all that follows the command in `text`."""
+
+    def told(found: re.Match[str]) -> str:
+        place = found["root"] or shell_word(root)
+        return f"hudi-services {found['name']} --base-path {place} {flags(text[found.end() :])}".rstrip()
+
+    return _IN_TEXT.sub(told, text)
 
 
 def setting(key: str, value: object) -> str:

@@ -43,6 +43,7 @@ def _error(report: Report) -> HudiServicesError:
     """The error that ended a run that failed or is partly done, as a HudiServicesError."""
     error = report.error
     if isinstance(error, HudiServicesError):
+        error.hint = report.hint
         return error
     if error is not None:
         return HudiServicesError(sentence(error))

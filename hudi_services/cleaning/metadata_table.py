@@ -23,6 +23,7 @@ from ..file_names import parse_data_file
 from ..metadata.metadata_table import MetadataTable
 from ..model import BaseFile
 from ..options import Options, archive_keys, compaction_keys
+from ..own_commands import own_command
 from ..timeline.instant import Action, Instant, State
 from .choice import Rules, choose
 from .retention import Policy, Retention, horizon
@@ -178,6 +179,5 @@ def _check_superseded(metadata: MetadataTable, partition: str, names: Sequence[s
         if base_now is None or is_newest or (isinstance(file, BaseFile) and file.instant >= base_now.instant):
             raise CheckFailed(
                 f"{_full_path(metadata, partition, name)} is to be deleted, and no newer base file takes its place",
-                hint="nothing was deleted; find out what is wrong: "
-                f"hudi-services validate --base-path {metadata.storage.root}",
+                hint=f"nothing was deleted; find out what is wrong: {own_command('validate', metadata.storage.root)}",
             )

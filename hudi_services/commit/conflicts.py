@@ -52,7 +52,7 @@ class TakenOver(ConflictError):
 
 def recover_hint(table: Snapshot) -> str:
     """The hint for an operator whose table is blocked by an instant that no process will ever finish."""
-    return f"run: hudi-services recover --base-path {table.storage.root}"
+    return f"run: {own_command('recover', table.storage.root)}"
 
 
 def pending_writes(table: Snapshot) -> list[Instant]:

@@ -16,6 +16,7 @@ from ..errors import CheckFailed, HudiServicesError
 from ..file_names import parse_base_file, parse_data_file
 from ..log_files.log_blocks import MAGIC
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 from ..table.file_ledger import FileName, written_files, written_names
 from ..table.partitions import Files, ListedFiles
@@ -105,7 +106,7 @@ def _refuse(table: Snapshot, problem: str) -> None:
         check = "orphan-files" if table.metadata is None else "validate"
         raise CheckFailed(
             f"{table.storage.root}: {problem}",
-            hint=f"nothing was changed; find out what is wrong: hudi-services {check} --base-path {table.storage.root}",
+            hint=f"nothing was changed; find out what is wrong: {own_command(check, table.storage.root)}",
         )
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from ..clock import duration, parse_instant
 from ..errors import ConfigError
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 from ..table.file_ledger import FileLedger
 from ..table.time_zone import drawing_zone, latest_reading
@@ -67,7 +68,8 @@ def refuse_ahead(table: Snapshot, instant: str) -> None:
     ahead = _millis(instant) - _millis(latest_reading(table.timeline, table.clock.now()))
     newest, hint = f"the newest time of the timeline, {latest},", "wait until then, or set the clock that is wrong"
     if instant <= latest:
-        newest, hint = f"the pending clustering {instant}", "roll it back with hudi-services rollback, and plan again"
+        newest = f"the pending clustering {instant}"
+        hint = f"plan again after {own_command('rollback', table.storage.root, f'--instant {instant}')}"
     raise ConfigError(
         f"{table.storage.root}: {newest} is {duration(ahead)} ahead of the clock here, and readers would prefer the "
         "new files to all that is written until then",

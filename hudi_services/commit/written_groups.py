@@ -7,6 +7,7 @@ from typing import ClassVar
 from ..errors import ConflictError
 from ..file_names import bucket_digits
 from ..model import FileSlice
+from ..own_commands import own_command
 from ..schema.table_schema import TableSchema
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
@@ -39,8 +40,8 @@ def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str, *,
     for one, instant, command in _planned(table, slices, compactions=compactions):
         raise ConflictError(
             f"{table.storage.full_path(one.files[0].path)} {change}, and the pending plan {instant} is to rewrite it",
-            hint=f"run: hudi-services {command} --base-path {table.storage.root}, or roll the plan back with "
-            f"rollback --instant {instant}; then write again",
+            hint=f"run: {own_command(command, table.storage.root)}, or roll the plan back: "
+            f"{own_command('rollback', table.storage.root, f'--instant {instant}')}; then write again",
         )
 
 

@@ -11,6 +11,7 @@ from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice
 from ..options import Options, index_keys
+from ..own_commands import own_command
 from .shard_count import GroupSizing, PartitionSizing, file_group_count
 
 _FAR = 4
@@ -36,8 +37,8 @@ def rescale_advice(metadata: MetadataTable | None, options: Options) -> Iterator
     others = f", and {len(far) - 1} other partitions are like that" if len(far) > 1 else ""
     yield (
         f"the record index{where} has {len(sets[worst])} file groups for about {keys[worst]:,} keys, where "
-        f"{right[worst]} are right by {index_keys.RECORD_INDEX_GROUP_BYTES.key}{others}: hudi-services index-rescale "
-        f"--base-path {metadata.storage.root}"
+        f"{right[worst]} are right by {index_keys.RECORD_INDEX_GROUP_BYTES.key}{others}: "
+        f"{own_command('index-rescale', metadata.storage.root)}"
     )
 
 

@@ -16,6 +16,7 @@ from ..metadata.metadata_table import MetadataTable
 from ..metadata.record_index.key_reading import HashedPart, KeySource
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 
 _SECONDARY = "secondary"
@@ -112,7 +113,7 @@ def check_unbuilt(kind: IndexKind, table: Snapshot) -> None:
     if kind.secondary is not None and RECORD_INDEX not in partitions:
         raise UnsupportedTable(
             f"{root} has no record index, and Apache Hudi finds the rows of a secondary index by it",
-            hint=f"build it first: hudi-services index-bootstrap --base-path {root}",
+            hint=f"build it first: {own_command('index-bootstrap', root)}",
         )
 
 
@@ -124,7 +125,7 @@ def check_no_whole_index(table: Snapshot) -> None:
     if not Shards.of_groups(metadata.file_groups(RECORD_INDEX)).is_partitioned:
         raise ConfigError(
             f"{table.storage.root} has a record index of the whole table already",
-            hint=f"drop it first: hudi-services index-drop --base-path {table.storage.root} --index record",
+            hint=f"drop it first: {own_command('index-drop', table.storage.root, '--index record')}",
         )
 
 

@@ -7,6 +7,7 @@ from ..errors import ConfigError, CorruptFile
 from ..metadata.record_index.locations import HUDI_ZONE
 from ..metadata.record_index.lookup import AccessRule, Locations, look_up
 from ..metadata.records.keys import RECORD_INDEX
+from ..own_commands import own_command
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.report_rows import LocationRow
@@ -32,7 +33,7 @@ def find_locations(request: LookupRequest, storage: Storage | None, report: Repo
     if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
         raise ConfigError(
             f"{table.storage.root} has no record index",
-            hint=f"build it: hudi-services index-bootstrap --base-path {table.storage.root}",
+            hint=f"build it: {own_command('index-bootstrap', table.storage.root)}",
         )
     with report.phase("look up"):
         found = look_up(table.metadata, request.keys, run.options.of(AccessRule), request.partition)
@@ -41,7 +42,7 @@ def find_locations(request: LookupRequest, storage: Storage | None, report: Repo
     except (ValueError, OverflowError, OSError) as error:
         raise CorruptFile(
             f"the record index of {table.storage.root} holds an instant that is not a time: {error}",
-            hint=f"run: hudi-services validate --base-path {table.storage.root} --apply",
+            hint=f"run: {own_command('validate', table.storage.root, '--apply')}",
         ) from error
     report.rows = InOut(len(request.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)

@@ -18,6 +18,7 @@ from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata_updates.new_partition import LostWork
 from ..model import FileSlice
+from ..own_commands import own_command
 from ..runs.opening import open_supported
 from ..runs.report import InOut, Report
 from ..runs.request import RescaleRequest
@@ -87,7 +88,7 @@ def _lost(table: Snapshot, why: str) -> ConflictError:
     root = table.storage.root
     return ConflictError(
         f"{root} has no record index, and the rescale that took it out cannot go on: {why}",
-        hint=f"build the index anew: hudi-services index-bootstrap --base-path {root}",
+        hint=f"build the index anew: {own_command('index-bootstrap', root)}",
     )
 
 
@@ -105,9 +106,7 @@ def _wanted(run: Run[RescaleRequest]) -> dict[str | None, int]:
     table, only = run.table, run.request.partition
     root = table.storage.root
     if RECORD_INDEX not in table.config.metadata_partitions:
-        raise UnsupportedTable(
-            f"{root} has no record index", hint=f"build it: hudi-services index-bootstrap --base-path {root}"
-        )
+        raise UnsupportedTable(f"{root} has no record index", hint=f"build it: {own_command('index-bootstrap', root)}")
     metadata = _metadata(table)
     groups = metadata.file_groups(RECORD_INDEX)
     shards = Shards.of_groups(groups)

@@ -41,7 +41,7 @@ def recover(request: RecoverRequest, storage: Storage | None = None) -> Report:
             return report.completed(None) if request.apply else report.looked(_DRY_RUN)
         raise _nothing(request, table)
     if not request.apply:
-        report.show(PendingInstantRow, map(_row, findings))
+        report.show(PendingInstantRow, (_row(report, one) for one in findings))
         return report.looked(_DRY_RUN, request.instant)
     with report.phase("repair"):
         outcomes = carry_out(
@@ -51,7 +51,8 @@ def recover(request: RecoverRequest, storage: Storage | None = None) -> Report:
             using_markers=run.options[commit_keys.ROLLBACK_USING_MARKERS],
             progress=lambda done: request.progress("repair", done, len(findings)),
         )
-    report.show(PendingInstantRow, (RepairedInstantRow(**vars(_row(one.finding)), done=one.done) for one in outcomes))
+    rows = ((vars(_row(report, one.finding)), one.done) for one in outcomes)
+    report.show(PendingInstantRow, (RepairedInstantRow(**row, done=done) for row, done in rows))
     failed = [one.error for one in outcomes if one.error is not None]
     if failed:
         hint = failed[0].hint or "run the command again: what was done stays done"
@@ -88,7 +89,7 @@ def _nothing(request: RecoverRequest, table: Snapshot) -> HudiServicesError:
     return ConfigError(f"{table.storage.root} has no pending instant {request.instant}", hint=f"pending are: {known}")
 
 
-def _row(finding: Finding) -> PendingInstantRow:
+def _row(report: Report, finding: Finding) -> PendingInstantRow:
     signs, instant = finding.signs, finding.instant
     return PendingInstantRow(
         instant=instant.ts,
@@ -100,6 +101,6 @@ def _row(finding: Finding) -> PendingInstantRow:
         markers=finding.markers,
         files=finding.files,
         decision=finding.decision.value,
-        why=finding.why,
+        why=report.with_options(finding.why),
         blocks=finding.blocks,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..commit.liveness import liveness
 from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
+from ..own_commands import own_command
 from ..rollback.completed import check_completed_rollback, check_is_newest
 from ..rollback.undo_clustering import check_undo
 from ..runs.report import Report
@@ -49,7 +50,7 @@ def _written(run: Run[RepairRequest]) -> Instant:
     if not found.action.writes_data:
         raise ConfigError(
             f"{root}: {found.file_name} is a {found.action.value}, and only writes can be rolled back",
-            hint=f"see what is pending: hudi-services recover --base-path {root}",
+            hint=f"see what is pending: {own_command('recover', root)}",
         )
     if found.action is Action.COMPACTION and found.state is State.REQUESTED:
         raise ConfigError(

@@ -24,6 +24,7 @@ from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import EXPRESSION_INDEX
 from ..options import file_keys
+from ..own_commands import own_command
 from ..runs.opening import open_supported
 from ..runs.report import CheckResult, NamedCheck, Report
 from ..runs.report_rows import (
@@ -73,7 +74,7 @@ def validate(request: ValidateRequest, storage: Storage | None = None) -> Report
         count = counted(len(_counting(request, found)), "difference")
         raise CheckFailed(
             f"{root}: {count} between the metadata table and the table",
-            hint=_own_hint(found) or f"run: hudi-services validate --base-path {root} --apply",
+            hint=_own_hint(found) or f"run: {own_command('validate', root, '--apply')}",
         )
     mended = _repair(run, found)
     left = _confirmed(run.at(refresh(run.table)))

@@ -31,6 +31,7 @@ from ..metadata.records.keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, gro
 from ..metadata.records.model import FileEntry, FilesRecord, RecordType
 from ..metadata.records.record_schema import stored_schema
 from ..model import WriteStat
+from ..own_commands import own_command
 from ..schema.table_schema import TableSchema
 from ..storage import Storage
 from ..table.log_naming import log_naming
@@ -86,7 +87,7 @@ def _check_empty(storage: Storage, timeline: Timeline, writer: str) -> None:
     if timeline.completed_writes():
         raise UnsupportedTable(
             f"{storage.root} has commits without a metadata table",
-            hint=f"build it first: hudi-services index-bootstrap --base-path {storage.root} --index files,column_stats",
+            hint=f"build it first: {own_command('index-bootstrap', storage.root, '--index files,column_stats')}",
         )
     other = next((instant for instant in timeline.pending() if instant.ts != writer), None)
     if other is not None:

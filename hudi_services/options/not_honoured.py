@@ -57,7 +57,7 @@ _OWN_WRITER = "files are written by no class of Hudi or of users"
 _SYNC = "no catalog is told of the commit"
 _SERVICES_HERE = "the services run here, and no manager is asked"
 _KEPT = "a rollback always keeps copies of the timeline files that it deletes, in .hoodie/.hudi_services/removed"
-NOT_MADE = "no index is made by a write: run hudi-services index-bootstrap"
+NOT_MADE = "no index is made by a write, only by index-bootstrap"
 _AWS = "the credentials for DynamoDB come from the environment of this process"
 _FAILED_ROWS = "a row that cannot be written ends the write"
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from ..clustering.planned_slices import input_slices
 from ..compaction.inputs import compacted_slices
 from ..errors import CorruptFile, HudiServicesError, NotFound, SymbolicLink, UnsupportedTable
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 from ..table.support import Operation, check_group, check_support
 from ..table.view import is_bare
@@ -66,7 +67,7 @@ def telling_way_out(table: Snapshot, instant: Instant) -> Iterator[None]:
 def way_out(table: Snapshot, instant: Instant) -> str:
     """How a pending plan is taken back."""
     if instant.action is not Action.COMPACTION:
-        return f"take the plan back: hudi-services rollback --base-path {table.storage.root} --instant {instant.ts}"
+        return f"take the plan back: {own_command('rollback', table.storage.root, f'--instant {instant.ts}')}"
     if table.log_naming.tells_writers:
         return (
             f"let Apache Hudi execute the plan, or hudi-cli take it back: compaction unschedule --instant {instant.ts}"

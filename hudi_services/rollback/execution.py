@@ -49,6 +49,7 @@ from ..file_names import parse_log_file
 from ..metadata.metadata_table import MetadataTable
 from ..metadata.records.keys import RECORD_INDEX
 from ..model import CommitMetadata, path_in
+from ..own_commands import own_command
 from ..paths import bare_name
 from ..snapshot import Snapshot, live_names, refresh
 from ..table.partitions import StorageLister
@@ -327,10 +328,10 @@ def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None
 
 
 def _is_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None = None) -> ConflictError:
-    by = f", although {begun.file_name} is to roll it back" if begun else ""
+    by, flags = f", although {begun.file_name} is to roll it back" if begun else "", f"--instant {plan.ts} --completed"
     return ConflictError(
         f"{table.storage.root}: the {plan.action} {plan.ts} is completed{by}",
-        hint=f"if it is to go all the same: hudi-services rollback --instant {plan.ts} --completed, or undo",
+        hint=f"if it is to go all the same: {own_command('rollback', table.storage.root, flags)}, or undo",
     )
 
 

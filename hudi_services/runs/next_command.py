@@ -4,9 +4,10 @@ Without its lock or its limits the next command would do something else.
 """
 
 import os
+import re
 
 from ..options import Options, file_keys, metrics_keys
-from ..own_commands import own_command, setting, shell_word
+from ..own_commands import completed, own_command, setting, shell_word
 from .config_files import default_files
 
 _ASSIGNED = "--hoodie-conf"
@@ -22,12 +23,18 @@ def next_command(options: Options | None, name: str, root: str, flags: str = "")
     Left out is what the next command finds by itself, Hudi's own conf files of this machine and what the table sets,
     and values that hold a secret.
     """
-    given = _given(options, flags) if options is not None else []
-    return own_command(name, root, " ".join(filter(None, (flags, *given))))
+    return own_command(name, root, " ".join(filter(None, (flags, *_given(options, flags)))))
 
 
-def _given(options: Options, flags: str) -> list[str]:
+def with_options(text: str, options: Options | None, root: str) -> str:
+    """`text`, a hint or a warning, with commands that can be copied: on the table at `root`, as `next_command`."""
+    return completed(text, root, lambda rest: " ".join(_given(options, rest.partition("hudi-services ")[0])))
+
+
+def _given(options: Options | None, flags: str) -> list[str]:
     """Each file by its flag, and each other option by its key, but for what flags of this command have set."""
+    if options is None:
+        return []
     found = dict[str, None]()
     by_itself = {f"conf file {file}" for file in default_files(os.environ)}
     for one in options.of_run():
@@ -38,4 +45,4 @@ def _given(options: Options, flags: str) -> list[str]:
             found[f"{_FILES[file]} {shell_word(one.source.removeprefix(file))}"] = None
         elif f"{one.key}=" not in flags and (one.source == _ASSIGNED or not one.source.startswith("--")):
             found[setting(one.key, one.value)] = None
-    return [*found]
+    return [one for one in found if not re.search(rf"{re.escape(one)}(?![\w@%+=:./\\-])", flags)]

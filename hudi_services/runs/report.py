@@ -17,6 +17,7 @@ from ..errors import HudiServicesError, NothingToDo, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
 from ..urls import message_without_secrets, without_secrets
+from .next_command import with_options
 from .report_rows import Row, Values
 from .request import Request
 
@@ -183,7 +184,13 @@ class Report:
 
     def _end(self, state: RunState, exit_code: int, instant: str | None) -> "Report":
         self.state, self.exit_code, self.instant = state, exit_code, instant
+        self.hint = self.with_options(self.hint)
+        self.warnings = [self.with_options(one) for one in self.warnings]
         return self
+
+    def with_options(self, text: str) -> str:
+        """`text`, in which the commands of this program have the base path and the options of this run."""
+        return with_options(text, self.options, self.table.base_path)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Add warnings, each one once: the services after a write, and a table that is opened again, say the same."""

@@ -26,8 +26,10 @@ _RIGHT_AFTER = (timedelta(milliseconds=1), timedelta(milliseconds=2))
 """The distances of `next_instant` from a time that is later than its clock."""
 _STEP = timedelta(minutes=15)
 """Zones differ by whole quarters of an hour."""
-_WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
-"""The range of offsets from UTC. No land has the first; our own instants have it where the zone is not known."""
+_UNEVEN = (-9.5, -4.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.5, 8.75, 9.5, 10.5, 11.5, 12.75, 13.75)
+_AHEAD = frozenset(timedelta(hours=one) for one in (*range(-11, 15), *_UNEVEN))
+"""How far the clocks of zones are ahead of UTC, since 2015 (IANA tz database). UTC-12 is not among them: no land has
+it, and our own instants have it where the zone is not known."""
 _WELL_KNOWN = (
     "UTC",
     "America/New_York",
@@ -48,7 +50,7 @@ _WELL_KNOWN = (
 
 
 def check_zone(timeline: Timeline, root: str) -> None:
-    """Raise ConfigError when the latest instants all differ from their files' times by the same quarters of an hour."""
+    """Raise ConfigError when the latest instants all differ from their files' times as in one other zone."""
     if timeline.zone != "LOCAL":
         return
     found = _offsets(timeline)
@@ -110,7 +112,7 @@ def _is_another_zone(moment: datetime, offset: timedelta, slack: timedelta) -> b
     """Whether an instant, read as `moment` in our zone, was drawn in a zone that is `offset` away from ours."""
     nearest = round(offset / _STEP) * _STEP
     zone = (moment.utcoffset() or timedelta()) - nearest
-    return bool(nearest) and abs(offset - nearest) <= slack and _WEST < zone <= _EAST
+    return bool(nearest) and abs(offset - nearest) <= slack and zone in _AHEAD
 
 
 def _offsets(timeline: Timeline) -> list[tuple[datetime, timedelta]]:

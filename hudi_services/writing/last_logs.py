@@ -7,6 +7,7 @@ their delta commits in the slices of pending plans, and what is written after th
 from collections.abc import Iterable
 
 from ..errors import UnsupportedTable
+from ..own_commands import own_command
 from ..snapshot import Snapshot
 
 
@@ -22,6 +23,5 @@ def check_last_logs(table: Snapshot, partitions: Iterable[str]) -> None:
                     f"{table.storage.full_path(later[-1].path)} is named after its delta commit, as a downgrade leaves "
                     "it, and readers would merge what is written now before it",
                     hint="nothing was written; execute the pending plans first (compact, execute), and then cluster "
-                    "these log files: hudi-services execute --mode scheduleAndExecute --base-path "
-                    f"{table.storage.root}",
+                    f"these log files: {own_command('execute', table.storage.root, '--mode scheduleAndExecute')}",
                 )

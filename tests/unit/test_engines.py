@@ -100,10 +100,12 @@ def test_workers_are_forked_from_a_process_without_threads(
 
 
 DRIVER = """
-import os, sys, time
+import os, signal, sys, time
 from hudi_services.processes.process_engine import ProcessEngine
 from tests.unit.test_engines import nothing, wait_forever
 
+# A shell that starts the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 engine = ProcessEngine(2)
 print(engine._workers.folder, flush=True)
 try:

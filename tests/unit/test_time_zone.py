@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import assume, given
@@ -17,7 +17,7 @@ from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
 from hudi_services.runs.request import Mode
 from hudi_services.stores import open_storage
-from hudi_services.table.time_zone import check_zone, drawing_zone
+from hudi_services.table.time_zone import _AHEAD, check_zone, drawing_zone
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant, State
 from hudi_services.timeline.layout_v2 import LayoutV2
@@ -80,6 +80,18 @@ def test_our_own_zone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("every", [timedelta(seconds=5), timedelta(minutes=10)])
 def test_copied_tables_tell_nothing(tmp_path: Path, every: timedelta) -> None:
     check_zone(timeline(tmp_path, timedelta(), every, copied=True), "/table")
+
+
+def test_tables_that_were_copied_at_once(tmp_path: Path) -> None:
+    """No zone is half an hour behind UTC, nor a quarter of an hour: their files were copied, and tell nothing."""
+    for minutes in (15, 30, 45, 75):
+        check_zone(timeline(tmp_path / str(minutes), timedelta(minutes=-minutes), timedelta(seconds=1)), "/table")
+
+
+def test_the_zones_are_those_of_people() -> None:
+    moments = [datetime(year, month, 2, tzinfo=timezone.utc) for year in range(2015, 2027) for month in range(1, 13)]
+    zones = [ZoneInfo(name) for name in available_timezones() if "/" in name and not name.startswith("Etc/")]
+    assert {moment.astimezone(zone).utcoffset() for zone in zones for moment in moments} == _AHEAD
 
 
 def test_timelines_in_utc_tell_nothing(tmp_path: Path) -> None:

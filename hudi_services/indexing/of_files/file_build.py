@@ -29,6 +29,7 @@ from ...metadata.records.record_schema import stored_schema
 from ...metadata_updates.creation import listing_content
 from ...metadata_updates.new_partition import BuiltPartition, Placed, unused_instants
 from ...model import FileSlice, LogFile
+from ...own_commands import own_command
 from ...packing import pack
 from ...snapshot import Snapshot, is_unchanged
 from ...storage import Storage
@@ -152,7 +153,7 @@ class FileBuild:
         for path in sorted(missing & self._missing):
             raise CorruptFile(
                 f"{self._storage.full_path(path)} is listed, and is not there",
-                hint=f"run: hudi-services validate --base-path {self._storage.root}",
+                hint=f"run: {own_command('validate', self._storage.root)}",
             )
         self._take(ranges)
         self._note(members)

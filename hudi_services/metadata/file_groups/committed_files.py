@@ -14,6 +14,7 @@ from ...concurrency import at_once
 from ...errors import CorruptFile, Outdated
 from ...log_files.log_blocks import LogBlock
 from ...model import BaseFile, DataFile, FileSlice, LogFile
+from ...own_commands import own_command
 from ...table.file_ledger import written_files
 from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER
@@ -27,7 +28,6 @@ separated by commas."""
 REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
 """The way out when the metadata table is not whole."""
 _WHOLE_GROUP = "is missing, with its whole file group"
-_HINT = "find out what is wrong: hudi-services validate --base-path {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def refuse_damage(root: str, damaged: DamagedLog) -> None:
     raise CorruptFile(
         f"{root}/{METADATA_TABLE_FOLDER}/{damaged.partition}/{damaged.name} {damaged.problem}, although the "
         f"deltacommit {damaged.instant} that wrote it is completed",
-        hint=_HINT.format(root),
+        hint=f"find out what is wrong: {own_command('validate', root)}",
     )
 
 

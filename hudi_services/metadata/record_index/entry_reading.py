@@ -20,6 +20,7 @@ from ...codecs.java_hash import file_group_indexes
 from ...codecs.row_hash import mix, row_hashes
 from ...errors import CheckFailed
 from ...model import FileSlice
+from ...own_commands import own_command
 from ...storage import Storage
 from ...table_config import METADATA_TABLE_FOLDER
 from ..file_groups.blocks import BlockFilter
@@ -164,7 +165,7 @@ def refuse_misplaced(task: EntryTask, keys: pa.Array, row: int) -> None:
     raise CheckFailed(
         f"the file group {task.group.slice.file_id} of the record index has the key {keys[row].as_py()!r:.80}, which "
         "belongs to another one: the index is damaged",
-        hint=f"find out what is wrong: hudi-services validate --base-path {task.storage.root}",
+        hint=f"find out what is wrong: {own_command('validate', task.storage.root)}",
     )
 
 
