@@ -13,18 +13,18 @@ _IN_TEXT = re.compile(
 
 def own_command(name: str, root: str, flags: str = "") -> str:
     """The command on the table at `root`; the values in `flags` are quoted already."""
-    return f"hudi-services {name} --base-path {shell_word(root)} {flags}".rstrip()
+    return " ".join(filter(None, (f"hudi-services {name} --base-path {shell_word(root)}", flags)))
 
 
 def completed(text: str, root: str, flags: Callable[[str], str]) -> str:
-    """`text` with a base path in each of its commands, `root` where it has none, and after it what `flags`
-    gives, which is called with all that follows the command in `text`."""
+    """`text` with a base path in each of its commands, `root` where it has none, and after it what `flags` gives, which
+    is called with all that follows the command in `text`."""
 
-    def told(found: re.Match[str]) -> str:
-        place = found["root"] or shell_word(root)
-        return f"hudi-services {found['name']} --base-path {place} {flags(text[found.end() :])}".rstrip()
+    def with_flags(command: re.Match[str]) -> str:
+        begin = f"hudi-services {command['name']} --base-path {command['root'] or shell_word(root)}"
+        return " ".join(filter(None, (begin, flags(text[command.end() :]))))
 
-    return _IN_TEXT.sub(told, text)
+    return _IN_TEXT.sub(with_flags, text)
 
 
 def setting(key: str, value: object) -> str:
