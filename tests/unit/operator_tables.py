@@ -18,7 +18,7 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clean, clustering, compaction, index_bootstrap
 from hudi_services.options import resolve
-from hudi_services.runs import config_files
+from hudi_services.runs import config_files, next_command
 from hudi_services.runs.report import Report
 from hudi_services.runs.request import CleanRequest, CompactionRequest, IndexRequest, Mode
 
@@ -82,12 +82,14 @@ def machine(table: OperatorTable) -> Iterator[Callable[[Sequence[str]], Printed]
 
     def command(words: Sequence[str]) -> Printed:
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
+        # A machine of another table may have been entered meanwhile.
+        with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+            for module in (config_files, next_command):
+                patch.setattr(module, "default_files", lambda environment: [str(conf)])
             code = run(list(words))
         return Printed(code, out.getvalue(), err.getvalue())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config_files, "default_files", lambda environment: [str(conf)])
         for service in (clustering, compaction):
             for name in ("execute", "schedule_and_execute"):
                 patch.setattr(service, name, with_engine(getattr(service, name)))
