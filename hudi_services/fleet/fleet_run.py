@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from ..errors import CheckFailed, HudiServicesError, PartlyDone
-from ..health.model import Level
 from ..options import file_keys, fleet_keys, value_of
 from ..request_pace import paced
 from ..runs.health_rows import show_outcomes
@@ -212,7 +211,7 @@ class FleetRun:
         told = [f"{states[one]} {one.value}" for one in FleetState if states[one]]
         told += [f"{before} finished by an earlier run"] if before else []
         said = f"{counted(len(tables) + before, 'table')}: {', '.join(told)}"
-        in_danger = sum(bool(one.counts[Level.CRITICAL]) for one in tables)
+        in_danger = sum(one.is_in_danger for one in tables)
         if in_danger:
             said = f"rows of {counted(in_danger, 'table')} are hidden or in danger; {said}"
         if warned := sum(one.is_warned for one in tables):
@@ -221,7 +220,7 @@ class FleetRun:
         if self._unwritten:
             report.partly_done(f"{said}; {self._unwritten}", "give another file as --results, and run it again")
         elif is_wrong:
-            report.partly_done(said, _next_step([one for one in tables if one.state in _WRONG]))
+            report.partly_done(said, _next_step([one for one in tables if one.state in _WRONG or one.is_in_danger]))
         elif not any(one.due for one in tables) and not in_danger:
             report.idle(said)
         elif self.request.apply:
@@ -238,5 +237,7 @@ class FleetRun:
 
 def _next_step(wrong: Sequence[FleetTable]) -> str:
     if len(wrong) == 1:
-        return wrong[0].why[1]
+        place, hint = wrong[0].listed.url, wrong[0].why[1]
+        # A hint without a command does not name its table.
+        return f"{place}: {hint}" if hint and place not in hint else hint
     return "do what the list of tables says for each of them, after `next:`; the other tables went on"

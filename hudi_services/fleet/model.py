@@ -128,13 +128,13 @@ class FleetTable:
     def is_mended(self) -> bool:
         """Whether rows were hidden or in danger, and a service ran that may have mended that: a second look tells."""
         has_run = any(one.due.command in MENDING and one.state != LEFT for one in self.outcomes)
-        return has_run and bool(self.counts[Level.CRITICAL])
+        return has_run and self.is_in_danger
 
     @property
     def severity(self) -> tuple[bool, bool, int, int]:
         """Tables with a smaller one come first: with rows in danger, then those that need somebody, then by state."""
         state = [*FleetState].index(self.state)
-        return not self.counts[Level.CRITICAL], not self.why[0], state, -sum(one.gain for one in self.due)
+        return not self.is_in_danger, not self.why[0], state, -sum(one.gain for one in self.due)
 
     @property
     def counts(self) -> "Counter[Level]":
@@ -159,6 +159,11 @@ class FleetTable:
         """The sentence that matters most, and what to do about it; "" for none."""
         worst = self.worst
         return self._undone or ((worst.finding, worst.command) if worst is not None else ("", ""))
+
+    @property
+    def is_in_danger(self) -> bool:
+        """Whether rows are hidden or in danger."""
+        return bool(self.counts[Level.CRITICAL])
 
     @property
     def is_warned(self) -> bool:

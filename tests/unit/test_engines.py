@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,14 @@ def wait_forever(place: str, token: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_of_a_driver_that_ends(number: signal.Signals, tmp_path: Path) -> None:
     line = [sys.executable, "-c", DRIVER, str(tmp_path / "task")]
-    with subprocess.Popen(
-        line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    ) as driver:
+    with (
+        subprocess.Popen(
+            line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        ) as driver,
+        ExitStack() as stack,
+    ):
+        # Where an assertion fails, nothing waits for a driver that waits for ever.
+        stack.callback(driver.kill)
         assert driver.stdout is not None
         folder = Path(driver.stdout.readline().strip())
         wait_for(lambda: len([file for file in tmp_path.iterdir() if file.read_text()]) == 2)

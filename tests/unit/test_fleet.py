@@ -1000,6 +1000,19 @@ def test_what_was_mended_is_told_as_mended(tmp_path: Path, capsys: pytest.Captur
     assert [one["command"] for one in line["due"]] == ["validate"]
 
 
+def test_the_next_step_names_its_table(tmp_path: Path) -> None:
+    """A hint that deletes something is not for any table; of two tables that need somebody, none is preferred."""
+    hudi_services.create(str(tmp_path / "a"), record_key="k")
+    (tmp_path / "b").mkdir()
+    report = over(listed(tmp_path, str(tmp_path / "a"), str(tmp_path / "b")))
+    assert states(report) == {"a": "nothing due", "b": "failed"}
+    assert report.hint.startswith(f"{tmp_path / 'b'}: ")
+    made(tmp_path / "c", 9, "COPY_ON_WRITE")
+    narrow(tmp_path / "c")
+    report = over(listed(tmp_path, str(tmp_path / "b"), str(tmp_path / "c")))
+    assert report.hint.startswith("do what the list of tables says for each of them")
+
+
 def test_nothing_due_is_idle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hudi_services.create(str(tmp_path / "new"), record_key="k")
     tables = listed(tmp_path, str(tmp_path / "new"))
