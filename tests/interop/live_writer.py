@@ -73,6 +73,7 @@ class LiveWriter:
         self._peer = peer
         self._path = path
         self._random = random.Random(seed)
+        self._planned = self._operations()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.writes = 0
@@ -80,7 +81,7 @@ class LiveWriter:
 
     def __enter__(self) -> "LiveWriter":
         # The table has its metadata table from here on.
-        self._write(*next(self._operations()))
+        self._write(*next(self._planned))
         self._thread.start()
         return self
 
@@ -94,7 +95,7 @@ class LiveWriter:
 
     def _run(self) -> None:
         try:
-            for operation in self._operations():
+            for operation in self._planned:
                 if self._end.is_set():
                     return
                 self._write(*operation)
