@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable
 
-_WORD = r"(?:[\w@%+=:./-]|\\.)+|''"
+_PLAIN = r"\w@%+=:./\-"
+"""The characters that a shell takes as they are, for a class of a pattern."""
+_WORD = rf"(?:[{_PLAIN}]|\\.)+|''"
+_PROGRAM = "hudi-services "
 _IN_TEXT = re.compile(
-    rf"(?<![\w./\\-])hudi-services (?P<name>[a-z]+(?:-[a-z]+)*)(?: --base-path (?P<root>{_WORD}))?(?![^\s,;:)])",
+    rf"(?<![\w./\\-]){_PROGRAM}(?P<name>[a-z]+(?:-[a-z]+)*)(?: --base-path (?P<root>{_WORD}))?(?![^\s,;:)])",
     re.DOTALL,
 )
 """A command in a sentence. What follows it there, flags or prose, is not looked at."""
@@ -13,18 +16,24 @@ _IN_TEXT = re.compile(
 
 def own_command(name: str, root: str, flags: str = "") -> str:
     """The command on the table at `root`; the values in `flags` are quoted already."""
-    return " ".join(filter(None, (f"hudi-services {name} --base-path {shell_word(root)}", flags)))
+    return " ".join(filter(None, (f"{_PROGRAM}{name} --base-path {shell_word(root)}", flags)))
 
 
 def completed(text: str, root: str, flags: Callable[[str], str]) -> str:
     """`text` with a base path in each of its commands, `root` where it has none, and after it what `flags` gives, which
-    is called with all that follows the command in `text`."""
+    is called with what follows the command in `text`, up to the next one."""
 
     def with_flags(command: re.Match[str]) -> str:
-        begin = f"hudi-services {command['name']} --base-path {command['root'] or shell_word(root)}"
-        return " ".join(filter(None, (begin, flags(text[command.end() :]))))
+        begin = f"{_PROGRAM}{command['name']} --base-path {command['root'] or shell_word(root)}"
+        rest = text[command.end() :].partition(_PROGRAM)[0]
+        return " ".join(filter(None, (begin, flags(rest))))
 
     return _IN_TEXT.sub(with_flags, text)
+
+
+def has_flag(text: str, flag: str) -> bool:
+    """Whether `text` has the flag with this value, and not with a longer one."""
+    return re.search(rf"{re.escape(flag)}(?![{_PLAIN}\\])", text) is not None
 
 
 def setting(key: str, value: object) -> str:
@@ -34,4 +43,4 @@ def setting(key: str, value: object) -> str:
 
 def shell_word(text: str) -> str:
     """`text` as one word; a comma would end the command in a sentence, and is quoted, too."""
-    return re.sub(r"[^\w@%+=:./-]", r"\\\g<0>", text) or "''"
+    return re.sub(rf"[^{_PLAIN}]", r"\\\g<0>", text) or "''"

@@ -235,9 +235,9 @@ class FleetRun:
         return report
 
 
-def _next_step(wrong: Sequence[FleetTable]) -> str:
-    if len(wrong) == 1:
-        place, hint = wrong[0].listed.url, wrong[0].why[1]
+def _next_step(tables: Sequence[FleetTable]) -> str:
+    if len(tables) == 1:
+        place, hint = tables[0].listed.url, tables[0].why[1]
         # A hint without a command does not name its table.
         return f"{place}: {hint}" if hint and place not in hint else hint
     return "do what the list of tables says for each of them, after `next:`; the other tables went on"

@@ -51,8 +51,10 @@ def recover(request: RecoverRequest, storage: Storage | None = None) -> Report:
             using_markers=run.options[commit_keys.ROLLBACK_USING_MARKERS],
             progress=lambda done: request.progress("repair", done, len(findings)),
         )
-    rows = ((vars(_row(report, one.finding)), one.done) for one in outcomes)
-    report.show(PendingInstantRow, (RepairedInstantRow(**row, done=done) for row, done in rows))
+    report.show(
+        PendingInstantRow,
+        (RepairedInstantRow(**vars(_row(report, one.finding)), done=one.done) for one in outcomes),
+    )
     failed = [one.error for one in outcomes if one.error is not None]
     if failed:
         hint = failed[0].hint or "run the command again: what was done stays done"

@@ -328,10 +328,11 @@ def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None
 
 
 def _is_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None = None) -> ConflictError:
-    by, flags = f", although {begun.file_name} is to roll it back" if begun else "", f"--instant {plan.ts} --completed"
+    by = f", although {begun.file_name} is to roll it back" if begun else ""
+    command = own_command("rollback", table.storage.root, f"--instant {plan.ts} --completed")
     return ConflictError(
         f"{table.storage.root}: the {plan.action} {plan.ts} is completed{by}",
-        hint=f"if it is to go all the same: {own_command('rollback', table.storage.root, flags)}, or undo",
+        hint=f"if it is to go all the same: {command}, or undo",
     )
 
 

@@ -4,10 +4,9 @@ Without its lock or its limits the next command would do something else.
 """
 
 import os
-import re
 
 from ..options import Options, file_keys, metrics_keys
-from ..own_commands import completed, own_command, setting, shell_word
+from ..own_commands import completed, has_flag, own_command, setting, shell_word
 from .config_files import default_files
 
 _ASSIGNED = "--hoodie-conf"
@@ -28,7 +27,7 @@ def next_command(options: Options | None, name: str, root: str, flags: str = "")
 
 def with_options(text: str, options: Options | None, root: str) -> str:
     """`text`, a hint or a warning, with commands that can be copied: on the table at `root`, as `next_command`."""
-    return completed(text, root, lambda rest: " ".join(_given(options, rest.partition("hudi-services ")[0])))
+    return completed(text, root, lambda rest: " ".join(_given(options, rest)))
 
 
 def _given(options: Options | None, flags: str) -> list[str]:
@@ -42,7 +41,9 @@ def _given(options: Options | None, flags: str) -> list[str]:
             continue
         file = next((text for text in _FILES if one.source.startswith(text)), "")
         if file:
-            found[f"{_FILES[file]} {shell_word(one.source.removeprefix(file))}"] = None
+            flag = f"{_FILES[file]} {shell_word(one.source.removeprefix(file))}"
+            if not has_flag(flags, flag):
+                found[flag] = None
         elif f"{one.key}=" not in flags and (one.source == _ASSIGNED or not one.source.startswith("--")):
             found[setting(one.key, one.value)] = None
-    return [one for one in found if not re.search(rf"{re.escape(one)}(?![\w@%+=:./\\-])", flags)]
+    return [*found]
